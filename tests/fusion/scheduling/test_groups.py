@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from tests.support.models.model_text import Array, check, normal, parse
+from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.ops import Conv, Gemm, Pointwise
 
 W, BIAS = normal(8, 6), normal(6)
@@ -45,6 +46,19 @@ class TestEpilogues:
         """The later one takes the sum as its epilogue and reads the other."""
         found = kinds("m = MatMul(x, w) t = Tanh(x) n = MatMul(t, w) y = Add(m, n)")
         assert sorted(found) == ["gemm", "gemm", "pointwise"] and found[-1] == "gemm"
+
+    def test_the_other_product_is_stored_as_narrow_as_it_becomes(self) -> None:
+        """The earlier one takes what makes bytes of it as its own epilogue."""
+        model = parse(
+            """(float[N,8] x, float[N,6] r) => (float[] y) <float s = {0.02}, float u = {0.03}, uint8 z = {120}>
+            { m = MatMul (x, w)  a = Add (m, b)  q = QuantizeLinear (a, s, z)  d = DequantizeLinear (q, s, z)
+              n = MatMul (x, w)  e = QuantizeLinear (n, u, z)  f = DequantizeLinear (e, u, z)  y = Add (d, f) }""",
+            w=W,
+            b=BIAS,
+        )
+        first, last = check(model, FEEDS).ops(Gemm)
+        assert first.output.dtype is DType.U8 and last.output.dtype is DType.F32
+        assert "quantise" in repr(first.epilogue) and len(last.inputs) == 3
 
     def test_a_slice_of_the_product_is_not_its_epilogue(self) -> None:
         nodes = "m = MatMul(x, w) s = Slice(m, one, far, ax) q = Slice(m, zero, five, ax) y = Mul(s, q)"

@@ -52,6 +52,19 @@ def test_choices_of_constants() -> None:
     assert call("where", call("not", P), X, const(2.0)) is call("where", P, const(2.0), X)
 
 
+def test_what_stands_for_a_float_is_one_already() -> None:
+    zero, levels = const(3.0), [const(0.0), const(255.0)]
+    level = call("quantise", X, const(0.5), zero, *levels)
+    q = call("to_i", level)
+    assert call("to_f", q) is level and call("wrap_i32", q) is q and call("to_f", call("wrap_i32", q)) is level
+    moved = call("to_f", call("wrap_i32", call("sub", q, const(3))))
+    assert moved is call("quantise", X, const(0.5), const(0.0), const(-3.0), const(252.0))
+    unknown = call("quantise", X, X, call("to_f", K), *levels)
+    assert call("to_f", call("sub", call("to_i", unknown), const(3))) is call("sub", unknown, const(3.0))
+    far = call("wrap_i32", call("sub", q, const(1 << 30)))
+    assert call("to_f", far).args == (far,)
+
+
 def test_conditions() -> None:
     yes, no = const(True), const(False)
     assert call("not", call("not", P)) is P and call("not", yes) is no

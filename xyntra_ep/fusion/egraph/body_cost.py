@@ -5,7 +5,7 @@ from __future__ import annotations
 from xyntra_ep.tracea.core_ir.expr import Expr, walk
 
 _HEAVY = frozenset(
-    {"exp", "log", "erf", "tanh", "sigmoid", "softplus", "gelu_erf", "gelu_tanh", "silu", "pow", "sin", "cos", "div"}
+    {"exp", "log", "erf", "tanh", "sigmoid", "softplus", "gelu_erf", "gelu_tanh", "silu", "pow", "sin", "cos", "div", "quantise"}
 )
 
 

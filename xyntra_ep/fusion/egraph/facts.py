@@ -105,6 +105,7 @@ _BOUNDS: Mapping[str, Bounds] = {
     "mul": _products,
     "max": lambda args: (max(a.low for a in args), max(a.high for a in args)),
     "min": lambda args: (min(a.low for a in args), min(a.high for a in args)),
+    "quantise": lambda args: (args[3].low, args[4].high),
     "sigmoid": lambda args: (0.0, 1.0),
     "logistic": lambda args: (0.0, 1.0),
     "tanh": lambda args: (-1.0, 1.0),

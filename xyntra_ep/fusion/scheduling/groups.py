@@ -2,6 +2,8 @@
 
 A Map is taken into its readers' kernel when all its readers belong to one group (so nothing is computed twice); the last Map of a
 group is its *root*. A root then takes in the one product, Conv or row op whose result it finishes: that becomes its epilogue.
+Another product of the group is stored, as narrow as something on its way makes it: a product of integers as the bytes that it
+is quantised to.
 """
 
 from __future__ import annotations
@@ -39,6 +41,9 @@ class Groups:
                     self._members[id(root)] = self._members.get(id(root), 0) + 1
         self._anchor: dict[int, TNode] = {}
         self._anchored: dict[int, TNode] = {}
+        for node in dag.order:
+            if isinstance(node, Map) and self.is_root(node):
+                self._store_narrow(node)
         for node in dag.order:
             if isinstance(node, Map) and self.is_root(node):
                 anchor = self._find_anchor(node)
@@ -101,6 +106,40 @@ class Groups:
         if isinstance(root, ConcatNode):
             return sum(self._dag.get(t).node is node for t in root.parts) == 1
         return self._shape[id(root)].size == mine.size
+
+    # -- products beside the one that a root finishes
+
+    def _store_narrow(self, root: Map) -> None:
+        """Give products other than the last one in the group of ``root`` roots of their own, where these are narrower."""
+        products: dict[int, TNode] = {}
+        for m in self.group(root):
+            for t in self._dag.operands(m):
+                if isinstance(t.node, (GemmNode, BlockGemmNode, ConvNode)):
+                    products[id(t.node)] = t.node
+        for node in sorted(products.values(), key=self._dag.position)[:-1]:
+            narrow = self._narrowest(node, root)
+            if narrow is None:
+                continue
+            before = dict(self._root)
+            self._root[id(narrow)] = narrow
+            for inner in reversed(self.group(root)):
+                if inner is not root and all(self._root.get(id(r)) is narrow for r in self._dag.uses[id(inner)]):
+                    self._root[id(inner)] = narrow
+            if self._find_anchor(narrow) is not node:
+                self._root = before
+
+    def _narrowest(self, node: TNode, root: Map) -> Map | None:
+        """The first of the Maps through which all of ``node`` goes to ``root`` that is narrower than it, and than any before."""
+        found: Map | None = None
+        width, readers = self._shape[id(node)].dtype.bytes, self._dag.uses[id(node)]
+        while len(readers) == 1:
+            [reader] = readers
+            if not isinstance(reader, Map) or reader is root or self._root[id(reader)] is not root:
+                break
+            if self._shape[id(reader)].dtype.bytes < width:
+                found, width = reader, self._shape[id(reader)].dtype.bytes
+            readers = self._dag.uses[id(reader)]
+        return found
 
     # -- epilogues
 

@@ -179,11 +179,18 @@ SCALAR_OPS: Mapping[str, ScalarOp] = {
         ScalarOp(name="round_bf16", args="f", result="f", reference=lambda x: _through_bf16(x)),
         # a quotient or sum as f32 has it: a target computes in f32 and does nothing here, the reference is to decide as it does
         ScalarOp(name="round_f32", args="f", result="f", reference=lambda x: np.asarray(x).astype(np.float32).astype(np.float64)),
+        # (x, scale, zero, low, high): the integer that stands for x, as a float; NaN is the lowest
+        ScalarOp(name="quantise", args="fffff", result="f", reference=lambda *args: _quantise(*args)),
         ScalarOp(name="wrap_i32", args="i", result="i", reference=lambda x: np.asarray(x).astype(np.int32).astype(np.int64)),
         ScalarOp(name="wrap_i8", args="i", result="i", reference=lambda x: np.asarray(x).astype(np.int8).astype(np.int64)),
         ScalarOp(name="wrap_u8", args="i", result="i", reference=lambda x: np.asarray(x).astype(np.uint8).astype(np.int64)),
     )
 }  # fmt: skip
+
+
+def _quantise(x: Any, scale: Any, zero: Any, low: Any, high: Any) -> Any:
+    level = np.rint(np.asarray(x / scale).astype(np.float32).astype(np.float64)) + zero
+    return np.clip(np.where(np.isnan(level), low, level), low, high)
 
 
 def _through_bf16(x: Any) -> Any:
@@ -242,6 +249,8 @@ def _simplify(op: str, args: tuple[Expr, ...], result: DType) -> Expr | None:
     """Identities that hold for every value, NaN and -0 included; integer arithmetic on constants and sizes is folded."""
     if op in ("to_f", "to_i", "to_b") and args[0].dtype is result:
         return args[0]
+    if op in ("to_f", "wrap_i32") and (found := _simplify_level(op, args[0])) is not None:
+        return found
     if op == "where":
         if args[0].kind == "const":
             return args[1] if args[0].attr else args[2]
@@ -277,6 +286,27 @@ def _simplify(op: str, args: tuple[Expr, ...], result: DType) -> Expr | None:
             if a.kind == "const" and a.attr in (0, 1):
                 return const(0) if a.attr == 0 else b
     return None
+
+
+def _simplify_level(op: str, x: Expr) -> Expr | None:
+    """``x`` as a float, or wrapped, where it is a quantised element, as an integer, or that less a constant: exact, since such
+    elements have few bits."""
+    offset = const(0)
+    if op == "to_f" and x.kind == "call" and x.attr == "wrap_i32":
+        x = x.args[0]
+    if x.kind == "call" and x.attr == "sub" and x.args[1].kind == "const" and abs(x.args[1].attr) < 1 << 16:
+        x, offset = x.args
+    if x.kind != "call" or x.attr != "to_i" or x.args[0].kind != "call" or x.args[0].attr != "quantise":
+        return None
+    if op == "wrap_i32":
+        return x if offset.attr == 0 else None
+    of, scale, zero, low, high = x.args[0].args
+    moved = float(offset.attr)
+    if not moved:
+        return x.args[0]
+    if any(a.kind != "const" for a in (zero, low, high)):
+        return call("sub", x.args[0], const(moved))
+    return call("quantise", of, scale, *(const(a.attr - moved) for a in (zero, low, high)))
 
 
 def _simplify_choice(condition: Expr, yes: Expr, no: Expr) -> Expr | None:

@@ -370,12 +370,10 @@ class CpuTarget:
                     return f"return __builtin_ia32_vcvtph2ps512_mask(*(const {bits} *)p, ({t}){{0}}, -1, 4);"
                 return f"return __builtin_ia32_vcvtph2ps256(*(const {bits} *)p);"
             return f"{t} r; for (int l = 0; l < {n}; l++) r[l] = {self._widen('p[l]', dtype)}; return r;"
-        if dtype in (DType.I8, DType.U8) and kind.elem is Elem.F32 and self._widens_bytes(n):
+        if dtype in (DType.I8, DType.U8) and kind.elem in (Elem.F32, Elem.I32) and self._widens_bytes(n):
             word, sign = self.type(Type(Elem.I32, n)), "sx" if dtype is DType.I8 else "zx"
-            return (
-                f'{word} w; __asm__("vpmov{sign}bd %1, %0" : "=v"(w) : "m"(*(const {v} *)p)); '
-                f"return __builtin_convertvector(w, {t});"
-            )
+            value = "w" if kind.elem is Elem.I32 else f"__builtin_convertvector(w, {t})"
+            return f'{word} w; __asm__("vpmov{sign}bd %1, %0" : "=v"(w) : "m"(*(const {v} *)p)); return {value};'
         return f"return {self._in_steps(f'*(const {v} *)p', dtype, t, n)};"
 
     def _store_body(self, name: str, kind: Type, dtype: DType) -> str:
@@ -403,6 +401,8 @@ class CpuTarget:
                 return f"*({bits} *)p = __builtin_ia32_vcvtps2ph256(v, 0);"
             return f"for (int l = 0; l < {n}; l++) p[l] = (_Float16)v[l];"
         v = self._storage_vector(dtype, n)
+        if dtype in (DType.I8, DType.U8) and kind == Type(Elem.I32, 16) and self.isa is Isa.AVX512:
+            return f'{v} r; __asm__("vpmovdb %1, %0" : "=v"(r) : "v"(v)); *({v} *)p = r;'
         value = "v & 1" if dtype is DType.BOOL else "v"
         return f"*({v} *)p = {self._in_steps(value, dtype, v, n, narrow=True)};"
 

@@ -10,7 +10,7 @@ from tests.support.models.alternatives import one_island
 from tests.support.models.model_text import check, normal, parse
 from xyntra_ep.errors import UnsupportedError
 from xyntra_ep.tracea.core_ir.dtypes import DType
-from xyntra_ep.tracea.core_ir.ops import Conv, Gemm, Product
+from xyntra_ep.tracea.core_ir.ops import Conv, Gemm, Product, RowReduce
 from xyntra_ep.tracea.core_ir.ops.memory import Array
 
 U8, I8 = np.uint8, np.int8
@@ -165,6 +165,33 @@ def test_pairs_around_a_product_become_one_of_bytes() -> None:
     island = check(model, {"x": normal(30, 16)})
     [gemm] = island.ops(Gemm)
     assert gemm.product is Product.I32 and gemm.output.dtype is DType.U8
+
+
+@pytest.mark.parametrize("dtype", [U8, I8])
+@pytest.mark.parametrize("pads", ["", ", pads = [1, 1, 1, 1]"])
+def test_the_largest_of_levels_are_levels(dtype: type, pads: str) -> None:
+    """MaxPool between two pairs of one scale moves bytes; padding is lower than all of them."""
+    name = np.dtype(dtype).name
+    window = f"MaxPool <kernel_shape = [3, 3], strides = [2, 2]{pads}>"
+    pair = parse(
+        f"""({name}[N,4,9,9] q) => ({name}[] y) {{ d = DequantizeLinear (q, s, z)  p = {window} (d)
+        y = QuantizeLinear (p, s, z) }}""",
+        s=np.float32(0.02), z=dtype(120),
+    )  # fmt: skip
+    q = bytes_of(dtype, 2, 4, 9, 9)
+    island = check(pair, {"q": q})
+    [pool] = island.ops(RowReduce)
+    assert {o.dtype for o in pool.inputs} == {pool.outputs[0].operand.dtype} and pool.inputs[0].dtype in (DType.U8, DType.I8)
+    check(parse(f"({name}[N,4,9,9] q) => ({name}[] y) {{ y = {window} (q) }}"), {"q": q})
+
+
+def test_the_largest_of_what_a_negative_scale_makes() -> None:
+    """These are the lowest levels: it is computed as written."""
+    model = parse(
+        """(uint8[N,4,9,9] q) => (float[] y) { d = DequantizeLinear (q, s, z)  y = MaxPool <kernel_shape = [3, 3]> (d) }""",
+        s=np.float32(-0.02), z=U8(120),
+    )  # fmt: skip
+    check(model, {"q": bytes_of(U8, 2, 4, 9, 9)})
 
 
 def test_transposed_weights_of_gemm() -> None:

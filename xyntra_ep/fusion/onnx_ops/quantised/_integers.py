@@ -35,12 +35,8 @@ MOVE = 128  # from signed bytes to unsigned ones
 def quantise(x: Expr, scale: Expr, zero: Expr | None, dtype: DType) -> Expr:
     """An element of ``dtype`` that stands for the float ``x``; NaN is the lowest one, as ONNX Runtime has it on x86."""
     limits = np.iinfo(dtype.numpy)
-    low, high = f(limits.min), f(limits.max)
-    level = E.call("round", E.call("round_f32", E.call("div", x, scale)))
-    if zero is not None:
-        level = E.call("add", level, E.call("to_f", zero))
-    level = E.call("where", E.call("lt", low, level), level, low)
-    return E.call("to_i", E.call("where", E.call("lt", level, high), level, high))
+    offset = f(0) if zero is None else E.call("to_f", zero)
+    return E.call("to_i", E.call("quantise", x, scale, offset, f(limits.min), f(limits.max)))
 
 
 def dequantise(q: Expr, scale: Expr, zero: Expr | None) -> Expr:

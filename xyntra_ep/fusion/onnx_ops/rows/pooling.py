@@ -6,21 +6,24 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from xyntra_ep.errors import UnsupportedError
 from xyntra_ep.fusion.graph import Node
 from xyntra_ep.fusion.onnx_ops._operands import Inputs, f, float_input, one, wanted_outputs, within, wrapped
 from xyntra_ep.fusion.onnx_ops._window import channels_last, from_last, window
+from xyntra_ep.fusion.onnx_ops.quantised._integers import dequantised
+from xyntra_ep.fusion.onnx_ops.quantised._made_of import quantised
 from xyntra_ep.fusion.onnx_ops.rows.reduction import absolute, count, per_row, rows, square
 from xyntra_ep.fusion.op_spec import AUTO_PAD, FLAG, FLOATS, OpSpec, takes
 from xyntra_ep.fusion.tensor import Expand, Permute, RowNode, Slice, Tensor, View
 from xyntra_ep.fusion.trace import Context
 from xyntra_ep.tracea.core_ir import expr as E
 from xyntra_ep.tracea.core_ir.dims import Size, ceildiv, either, eq, lt, product, smin
-from xyntra_ep.tracea.core_ir.dtypes import DType
+from xyntra_ep.tracea.core_ir.dtypes import BYTES, DType
 from xyntra_ep.tracea.core_ir.expr import Expr
 from xyntra_ep.tracea.core_ir.ops import ReduceKind, Stage
 
-INT8_LOWEST = -128
 _SHORT = 4  # results of a row: fewer leave most of a vector empty
 _WIDE, _FAR = 32, 4  # taps of a window's row, columns to the next one: beyond, channels make better neighbours
 
@@ -38,7 +41,7 @@ class _Pool:
     out: list[Size]
 
     def reduce(self, kind: ReduceKind, outside: Expr, before: Callable[[Expr], Expr], finish: Callable[[Expr], Expr]) -> Tensor:
-        """finish(reduction of before(x)) for each window; ``outside`` stands for the padding."""
+        """finish(reduction of the floats before(x)) for each window; ``outside`` stands for the padding."""
         x, rank = self.x if self.planes else channels_last(self.x), len(self.kernel)
         outer = (x.shape[0], x.shape[1], *self.out) if self.planes else (x.shape[0], *self.out, x.shape[1])
         inside: Expr = E.const(True)
@@ -52,9 +55,8 @@ class _Pool:
                 inside = legal if inside is E.const(True) else E.call("and", inside, legal)
         channel = E.axis(1 if self.planes else 1 + rank)
         value = before(E.load(0, E.axis(0), channel, *at, dtype=x.dtype))
-        stage = Stage(kind=kind, body=E.call("where", inside, value, outside), dtype=x.dtype.compute)
-        acc = E.acc(0) if x.dtype.is_float else E.acc_int(0)
-        body = wrapped(x.dtype, finish(acc))
+        stage = Stage(kind=kind, body=E.call("where", inside, value, outside))
+        body = wrapped(x.dtype, finish(E.acc(0)))
         inner = tuple(map(self._reach, range(rank)))
         node = RowNode(outer=outer, inner=inner, inputs=(x,), stages=(stage,), outputs=((body, True),))
         result = Tensor(outer, x.dtype, node)
@@ -139,12 +141,33 @@ def _max_pool(c: Context, node: Node, inputs: Inputs) -> Tensor:
     x = one(inputs, 0)
     if wanted_outputs(node) > 1:
         raise UnsupportedError("MaxPool with indices")
+    if (found := _of_levels(c, node, x)) is not None:
+        return found
     pool = _pool(c, node, x)
     if x.dtype.is_float:
         return pool.reduce(ReduceKind.ANY_NAN_MAX, f(-math.inf), _same, _above_lowest)
-    if x.dtype not in (DType.I8, DType.U8):
+    if x.dtype not in BYTES:
         raise UnsupportedError(f"dtype {x.dtype}")
-    return pool.reduce(ReduceKind.MAX, E.const(INT8_LOWEST), _same, _same)
+    limits = np.iinfo(x.dtype.numpy)
+    low, high = f(limits.min), f(limits.max)
+    return pool.reduce(  # a float holds every byte, and vectors of floats have a maximum on every machine
+        ReduceKind.ANY_NAN_MAX,
+        low,
+        lambda v: E.call("to_f", v),
+        lambda acc: E.call("to_i", E.call("quantise", acc, f(1), f(0), low, high)),
+    )
+
+
+def _of_levels(c: Context, node: Node, x: Tensor) -> Tensor | None:
+    """The floats that the largest bytes of windows stand for, where ``x`` stands for bytes of one positive scale; else None."""
+    made_of = quantised(x)
+    if made_of is None or made_of.axis is not None or made_of.q.dtype not in BYTES:
+        return None
+    scale = made_of.scale.scalar()
+    if scale is None or not 0 < scale < math.inf:
+        return None
+    parameters = [t for t in (made_of.scale, made_of.zero) if t is not None]
+    return dequantised(c, _max_pool(c, node, [made_of.q]), parameters, x.dtype, None)
 
 
 def _average_pool(c: Context, node: Node, inputs: Inputs) -> Tensor:

@@ -52,6 +52,27 @@ def test_every_dtype_goes_in_and_out(dtype: DType, caps: Capabilities) -> None:
     check(program, inputs, caps, STORED_ERR.get(dtype, F32_ERR))
 
 
+@pytest.mark.parametrize("caps", MACHINES)
+@pytest.mark.parametrize("known", [True, False], ids=["known", "scales_of_a_run"])
+@pytest.mark.parametrize(
+    ("scale", "zero"), [(0.0307, 129.0), (0.5, 0.0), (1.0, 3.0), (1.9999999, 255.0), (3e-9, 1.0), (1e-30, 7.0)]
+)
+def test_levels_are_those_of_a_division(scale: float, zero: float, known: bool, caps: Capabilities) -> None:
+    """Everywhere around what lies between two levels: the quotient is rounded as a division rounds it, on every machine."""
+    divisor = np.float32(scale)
+    middles = ((np.arange(-300, 300) + 0.5) * float(divisor)).astype(np.float32)
+    below, above = (np.nextafter(middles, np.float32(end)) for end in (-np.inf, np.inf))
+    near = [middles, below, above, np.nextafter(above, np.float32(np.inf))]
+    x = np.concatenate([*near, special_floats((40,))])
+
+    def body(v: Expr, s: Expr, z: Expr) -> Expr:
+        s, z = (const(float(divisor)), const(zero)) if known else (s, z)
+        return call("to_i", call("quantise", v, s, z, const(0.0), const(255.0)))
+
+    program, _ = elementwise(x.shape, body, DType.F32, DType.F32, DType.F32, result=DType.U8)
+    check(program, [x, np.full_like(x, divisor), np.full_like(x, zero)], caps, 0)
+
+
 @pytest.mark.parametrize("dtype", [DType.I64, DType.I32, DType.I8, DType.U8])
 def test_integers_wrap_as_they_are_stored(dtype: DType) -> None:
     low, high = (0, 255) if dtype is DType.U8 else (np.iinfo(dtype.numpy).min, np.iinfo(dtype.numpy).max)
