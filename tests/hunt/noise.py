@@ -33,7 +33,7 @@ COMPOSED = frozenset(_COMPOSED.split())
 # Of each result, relative. Half precision: ORT rounds between steps that we take in float32. Double: ours are float32 inside.
 LEVELS = {np.dtype(np.float32): 2e-6, np.dtype(np.float16): 2e-3, np.dtype(np.float64): 2e-6}
 CANCELLED = 16  # so much less, but of the largest element: what is left of terms that cancel each other
-SEEDS = (1, 2, 3)
+SEEDS = range(1, 17)  # what lies between two levels of a quantisation falls on either side as a coin does
 AMPLIFIED = 8.0  # a few noisy runs are no bound on what could happen
 
 
