@@ -14,7 +14,7 @@ from tests.diagnostics.fused_support import build
 from xyntra_bench.contenders import DEFAULT_MAX_ERR, Contender
 from xyntra_ep.cli import main
 from xyntra_ep.diagnostics.compare import MAX_DRIFT, Comparison, compare
-from xyntra_ep.diagnostics.drift import drift, labels, numbers
+from xyntra_ep.diagnostics.distance.drift import drift, labels, numbers
 from xyntra_ep.diagnostics.sizes import Sizes
 from xyntra_ep.errors import ConfigError
 from xyntra_ep.options import Precision

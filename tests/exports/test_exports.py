@@ -15,7 +15,7 @@ import pytest
 
 from tests.exports.cases import CASES, ExportCase
 from tests.exports.record import record
-from xyntra_ep.diagnostics.drift import drift
+from xyntra_ep.diagnostics.distance.drift import drift
 from xyntra_ep.diagnostics.explain import explain
 from xyntra_ep.diagnostics.sessions import open_session
 

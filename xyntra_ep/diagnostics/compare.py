@@ -3,6 +3,8 @@
 print(compare("model.onnx"))                   # seeded random feeds; or compare(path, feeds={...})
 print(compare("model.onnx", options={"claim": "all"}))     # also of what loses to ONNX Runtime
 print(compare("model.onnx", nodes=True))       # every intermediate tensor too (needs the onnx package)
+
+Of a quantised model it also says how far both are from the definition, and what quantising costs (needs the onnx package too).
 """
 
 from __future__ import annotations
@@ -11,20 +13,25 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from xyntra_ep import options as options_module
-from xyntra_ep.diagnostics.drift import Drift, drift, labels, numbers
+from xyntra_ep.diagnostics.distance.drift import Drift, drift, labels, numbers
+from xyntra_ep.diagnostics.distance.node_outputs import with_all_outputs
+from xyntra_ep.diagnostics.distance.quantisation import Separated, Shares, separated
+from xyntra_ep.diagnostics.distance.unrounded import QUANTISING, quantises
 from xyntra_ep.diagnostics.explain import explain
 from xyntra_ep.diagnostics.feeds import Feeds, outputs_of, read_feeds, told
-from xyntra_ep.diagnostics.node_outputs import with_all_outputs
 from xyntra_ep.diagnostics.sessions import open_session, said_by
 from xyntra_ep.diagnostics.sizes import Array, Sizes
 from xyntra_ep.errors import ConfigError, XyntraError
 from xyntra_ep.options import Claim, Precision
 from xyntra_ep.wording import counted, wording
+
+if TYPE_CHECKING:
+    from onnx import ModelProto
 
 # What sessions are held to by the precision that they ask for, as `bench` does (bench/contenders.py).
 MAX_DRIFT: Mapping[Precision, float] = {
@@ -59,10 +66,18 @@ class Comparison:
     bodies: Mapping[str, int] = field(
         default_factory=dict
     )  # with ``nodes``: by operator, nodes in bodies, whose tensors are not seen
+    quantised: Separated | None = None  # whose the error is, of a model that quantises
 
     @property
     def drifts(self) -> bool:
-        return any(d.relative > self.max_drift for d in self.outputs)
+        return any(self._drifts(d) for d in self.outputs)
+
+    def _drifts(self, d: Drift) -> bool:
+        shares = self._shares(d)
+        return d.relative > self.max_drift and (shares is None or shares.xyntra > shares.bound(self.max_drift))
+
+    def _shares(self, d: Drift) -> Shares | None:
+        return None if self.quantised is None else self.quantised.tensors.get(d.name)
 
     @property
     def proves(self) -> bool:
@@ -77,7 +92,7 @@ class Comparison:
     @property
     def first(self) -> Drift | None:
         """The first tensor of the graph that drifts too far: where to look."""
-        return next((d for d in self.tensors if d.relative > self.max_drift), None)
+        return next((d for d in self.tensors if self._drifts(d)), None)
 
     def __str__(self) -> str:
         lines = [f"XyntraEP computed {self.claimed} of {self.total} nodes"]
@@ -89,15 +104,29 @@ class Comparison:
             lines.append(f"values: {told(self.scalars)} (made up)")
         lines.append(f"{'tensor':<40} {'max |a-b| / max |b|':>20} {'max |a-b|':>12} {'max |b|':>12}")
         for d in self.outputs:
-            verdict = "ok" if d.relative <= self.max_drift else "DRIFT"
+            verdict = "DRIFT" if self._drifts(d) else "ok"
             numbers = f"{d.name:<40} {d.relative:>20.3g} {d.absolute:>12.3g} {_figure(d.largest):>12}"
             lines.append(f"{numbers}  {verdict}  {d.note}".rstrip())
         lines += [f"{name:<40} not compared: it has no numbers" for name in self.skipped]
+        if self.quantised is not None:
+            lines += self._quantised_text(self.quantised)
         if self.claimed and not self.proves and not self.drifts:
             lines.append(f"WARNING: nothing is proven: no output has values that could be wrong. {self.hint}")
         if self.nodes_total:
             lines += self._nodes_text()
         return "\n".join(lines)
+
+    def _quantised_text(self, quantised: Separated) -> list[str]:
+        if not quantised.tensors:
+            return [f"quantised, but how far both are from the definition is not known: {quantised.unknown}"]
+        what = "rms(a - b) / rms(b), from what the operators define; what rounding to levels costs"
+        lines = [f"quantised: {what}", f"{'':<40} {'XyntraEP':>20} {'ONNX Runtime':>12} {'rounding':>12}"]
+        for d in self.outputs:
+            if (shares := self._shares(d)) is not None:
+                lines.append(f"{d.name:<40} {shares.xyntra:>20.3g} {shares.ort:>12.3g} {_figure(shares.quantisation):>12}")
+                if shares.ort_deviates(self.max_drift):
+                    lines[-1] += "  ONNX Runtime deviates from the definition here"
+        return [*lines, *([f"what rounding costs is not known: {quantised.unknown}"] if quantised.unknown else [])]
 
     def _nodes_text(self) -> list[str]:
         computed = f"XyntraEP computed {self.nodes_claimed} of {self.nodes_total} nodes"
@@ -112,11 +141,18 @@ class Comparison:
             lines.append(
                 f"first drift above {self.max_drift:g}: {first.name} ({first.op_type}), {first.relative:.3g}"
                 if first is not None
+                else f"none of {len(self.tensors)} intermediate tensors drifts further than rounding"
+                if self.quantised is not None
                 else f"none of {len(self.tensors)} intermediate tensors drifts above {self.max_drift:g}"
             )
             worst = sorted(self.tensors, key=lambda d: -d.relative)[:5]
-            lines += [f"  {d.relative:>10.3g}  {d.op_type} {d.name}" for d in worst]
+            lines += [f"  {d.relative:>10.3g}  {d.op_type} {d.name}{self._shares_text(d)}" for d in worst]
         return lines
+
+    def _shares_text(self, d: Drift) -> str:
+        s = self._shares(d)
+        told = "" if s is None else f"XyntraEP {s.xyntra:.3g}, ONNX Runtime {s.ort:.3g}, rounding {_figure(s.quantisation)}"
+        return f"  ({told})" if told else ""
 
 
 def compare(
@@ -151,7 +187,9 @@ def compare(
     wanted = outputs_of(reference, made, _REFERENCE)
     opened = partial(open_session, options=options or {}, sizes=by_name, shapes=in_model)
     ours = opened(model)
-    outputs = _drifts(ours, wanted, made.feeds, {})
+    got = _run(ours, wanted, made.feeds)
+    outputs = _drifts(got, wanted, {})
+    quantising = _quantising(model)
     explained = explain(ours)
     compared = {d.name for d in outputs}
     hint = ""
@@ -171,18 +209,38 @@ def compare(
         scalars=made.scalars,
         skipped=tuple(name for name in wanted if name not in compared),
         hint=hint,
+        quantised=None if quantising is None else separated(quantising, made.feeds, got, wanted),
     )
     return _with_nodes(found, Path(model), made, opened) if nodes else found
+
+
+def _quantising(path: str | Path) -> ModelProto | None:
+    """The model where it quantises; None also without the onnx package, and of a model too large to be changed in memory."""
+    try:
+        import onnx
+    except ImportError:
+        return None
+    model = onnx.load(path, load_external_data=False)
+    if not quantises(model):
+        return None
+    onnx.load_external_data_for_model(model, str(Path(path).parent))
+    return model if model.ByteSize() < 1 << 31 else None
 
 
 def _with_nodes(found: Comparison, path: Path, made: Feeds, opened: Callable[[bytes], Any]) -> Comparison:
     """``opened``: a session with the provider, as the outputs' was."""
     all_of = with_all_outputs(path)
     session = opened(all_of.model)
-    by_name = {
-        d.name: d
-        for d in _drifts(session, outputs_of(open_session(all_of.model), made, _REFERENCE), made.feeds, all_of.producers)
-    }
+    wanted = outputs_of(open_session(all_of.model), made, _REFERENCE)
+    got = _run(session, wanted, made.feeds)
+    by_name = {d.name: d for d in _drifts(got, wanted, all_of.producers)}
+    quantised = found.quantised
+    if quantised is not None:
+        from onnx import ModelProto
+
+        inside = separated(ModelProto.FromString(all_of.model), made.feeds, got, wanted)
+        quantised = replace(quantised, tensors={**inside.tensors, **quantised.tensors})
+        by_name = {name: d for name, d in by_name.items() if not _holds_levels(wanted[name], d.op_type)}
     explained = explain(session)
     return replace(
         found,
@@ -190,23 +248,29 @@ def _with_nodes(found: Comparison, path: Path, made: Feeds, opened: Callable[[by
         nodes_claimed=explained.claimed,
         nodes_total=explained.total,
         bodies=all_of.bodies,
+        quantised=quantised,
     )
+
+
+def _holds_levels(value: Any, op_type: str) -> bool:
+    """Whether these are bytes of a quantised model, or sums of them: what they stand for is a tensor as well."""
+    is_integer = isinstance(value, np.ndarray) and value.dtype.kind in "iu"
+    return is_integer and (value.dtype.itemsize == 1 or op_type in QUANTISING)
 
 
 def _figure(value: float | None) -> str:
     return "-" if value is None else f"{value:.3g}"
 
 
-def _drifts(ours: Any, wanted: Mapping[str, Any], feeds: Mapping[str, Array], producers: Mapping[str, str]) -> tuple[Drift, ...]:
+def _run(ours: Any, wanted: Mapping[str, Any], feeds: Mapping[str, Array]) -> dict[str, Any]:
     try:
-        got = ours.run(list(wanted), feeds)
+        return dict(zip(wanted, ours.run(list(wanted), feeds), strict=True))
     except Exception as error:  # ONNX Runtime's own classes have no common base of their own
         raise XyntraError(said_by(error), where="XyntraEP does not run what the CPU provider does") from error
-    return tuple(
-        _drift(name, a, b, producers.get(name, ""))
-        for a, (name, b) in zip(got, wanted.items(), strict=True)
-        if numbers(b) is not None
-    )
+
+
+def _drifts(got: Mapping[str, Any], wanted: Mapping[str, Any], producers: Mapping[str, str]) -> tuple[Drift, ...]:
+    return tuple(_drift(name, got[name], b, producers.get(name, "")) for name, b in wanted.items() if numbers(b) is not None)
 
 
 def _drift(name: str, got: Any, wanted: Any, op_type: str) -> Drift:

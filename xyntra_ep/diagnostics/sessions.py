@@ -27,15 +27,18 @@ def open_session(
     threads: int = 0,
     sizes: Mapping[str, int] | None = None,
     shapes: Mapping[str, Sequence[int]] | None = None,
+    optimised: bool = True,
 ) -> Any:
     """A session; with the provider and its ``options``, or on the CPU provider alone for None. ``threads`` 0: ORT's choice.
-    ``sizes``: symbolic dimensions that are fixed, by name; ``shapes``: inputs that are, in the model. Raises ConfigError where
-    the model cannot be opened."""
+    ``sizes``: symbolic dimensions that are fixed, by name; ``shapes``: inputs that are, in the model. ``optimised``: whether
+    ONNX Runtime may rewrite the graph. Raises ConfigError where the model cannot be opened."""
     import onnxruntime as ort
 
     settings = ort.SessionOptions()
     settings.log_severity_level = _QUIET
     settings.intra_op_num_threads = threads
+    if not optimised:
+        settings.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
     for name, size in (sizes or {}).items():
         settings.add_free_dimension_override_by_name(name, size)
     source = model if isinstance(model, bytes) else str(model)
