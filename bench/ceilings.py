@@ -1,9 +1,9 @@
 """Measures the best that the machine reaches (its ceilings), in the same run whose results are compared with it.
 
 A child process, `python -m xyntra_bench.ceilings THREADS RESULT`, does nothing else. The kernels are those of
-`xyntra doctor --measure`: fused multiply-adds in registers, products of bfloat16 by the fastest instruction, and reading buffers
-that fit into one level of the memory hierarchy and not into the level above. A run measures them before and after its cases and
-keeps the best, because a hypervisor may let two processors share a core for a while.
+`xyntra doctor --measure`: fused multiply-adds in registers, products of bfloat16 and of bytes by the fastest instructions, and
+reading buffers that fit into one level of the memory hierarchy and not into the level above. A run measures them before and
+after its cases and keeps the best, because a hypervisor may let two processors share a core for a while.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from xyntra_bench.codec import decode, encode
 from xyntra_bench.results import Ceilings
@@ -45,8 +46,16 @@ def best_of(known: Sequence[Ceilings], found: Sequence[Ceilings]) -> tuple[Ceili
     best = {c.threads: c for c in known}
     for c in found:
         other = best.get(c.threads, c)
-        best[c.threads] = Ceilings(**{f.name: max(getattr(c, f.name), getattr(other, f.name)) for f in dataclasses.fields(c)})
+        higher: dict[str, Any] = {
+            f.name: _higher(getattr(c, f.name), getattr(other, f.name)) for f in dataclasses.fields(Ceilings)
+        }
+        best[c.threads] = Ceilings(**higher)
     return tuple(best[threads] for threads in sorted(best))
+
+
+def _higher(a: float | None, b: float | None) -> float | None:
+    known = [rate for rate in (a, b) if rate is not None]
+    return max(known) if known else None
 
 
 def main(threads: int, result_file: Path) -> None:
@@ -60,6 +69,7 @@ def main(threads: int, result_file: Path) -> None:
         threads=threads,
         fp32_gflops=round(found.fma_gflops, 2),
         bf16_gflops=round(found.bf16_gflops, 2),
+        int8_gops=round(found.int8_gops, 2),
         l1_gbs=round(found.l1_gbs, 2),
         l2_gbs=round(found.l2_gbs, 2),
         l3_gbs=round(found.l3_gbs, 2),

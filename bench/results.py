@@ -446,8 +446,8 @@ def lacks_data(case: CaseResult) -> bool:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ceilings:
     """10^9 operations and 10^9 bytes per second with `threads` threads at the same time; of the caches each thread has
-    its own part. `bf16_gflops` is 0 where the machine multiplies bfloat16 no faster than fp32. The sizes of the caches are
-    those of one core, and of L3 all of it."""
+    its own part. `bf16_gflops` is 0 where the machine multiplies bfloat16 no faster than fp32, `int8_gops` where it has no
+    instructions for bytes. The sizes of the caches are those of one core, and of L3 all of it."""
 
     threads: int
     fp32_gflops: float
@@ -459,6 +459,7 @@ class Ceilings:
     l1_bytes: int
     l2_bytes: int
     l3_bytes: int
+    int8_gops: float | None = field(default=None, metadata={LATER: True})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

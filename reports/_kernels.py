@@ -144,7 +144,7 @@ def of_roof(found: Sequence[Group]) -> float:
 def cpu_roofs(ceilings: Ceilings) -> Roofs:
     """L3 is shared by the threads; each has its own part of the other caches."""
     return Roofs(
-        peaks={"fp32": ceilings.fp32_gflops, "bf16": ceilings.bf16_gflops},
+        peaks={"fp32": ceilings.fp32_gflops, "bf16": ceilings.bf16_gflops, "int8": ceilings.int8_gops or 0.0},
         levels=(
             ("L1", ceilings.l1_gbs, ceilings.l1_bytes * ceilings.threads),
             ("L2", ceilings.l2_gbs, ceilings.l2_bytes * ceilings.threads),

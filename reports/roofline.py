@@ -98,12 +98,16 @@ def ceilings_text(run: Run) -> str:
                 str(c.threads),
                 f"{c.fp32_gflops:.0f}",
                 f"{c.bf16_gflops:.0f}" if c.bf16_gflops else "-",
+                f"{c.int8_gops:.0f}" if c.int8_gops else "-",
                 *(f"{rate:.0f}" for _, rate, _ in cpu_roofs(c).levels),
             ]
             for c in run.ceilings
         ]
-        header = ("threads", "fp32 GFLOP/s", "bf16 GFLOP/s", "L1 GB/s", "L2 GB/s", "L3 GB/s", "DRAM GB/s")
-        note = "Ceilings are the best of the run: fused multiply-adds in registers, and reading buffers of half a cache's size."
+        header = ("threads", "fp32 GFLOP/s", "bf16 GFLOP/s", "int8 GOP/s", "L1 GB/s", "L2 GB/s", "L3 GB/s", "DRAM GB/s")
+        note = (
+            "Ceilings are the best of the run: products in registers by the fastest instructions, and reading buffers of half a "
+            "cache's size."
+        )
         parts += [table(header, rows, left=0), f"{note} {HOW_TO_READ}"]
     if run.device_ceilings:
         parts += [device_table(run), DEVICE_CEILINGS if run.ceilings else f"{DEVICE_CEILINGS} {HOW_TO_READ}"]

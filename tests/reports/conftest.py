@@ -38,6 +38,7 @@ from xyntra_bench.results import (
 )
 from xyntra_bench.statistics import judge, latency, paired_ratio
 from xyntra_bench.store import dump
+from xyntra_ep.diagnostics.kernel_times import multiplied_in
 
 ENVIRONMENT = Environment(
     cpu="Example CPU",
@@ -77,6 +78,7 @@ CEILINGS = Ceilings(
     l1_bytes=32 << 10,
     l2_bytes=1 << 20,
     l3_bytes=16 << 20,
+    int8_gops=400.0,
 )
 
 
@@ -92,7 +94,7 @@ def kernel(
         label=variant.partition(".")[0],
         variant=variant,
         symbols=("xy_kernel",),
-        precision="bf16" if "bf16" in variant else "fp32",
+        precision=multiplied_in(variant, ["xy_kernel"]),
         op_types={"MatMul": 1, "Add": 2},
         nodes=(name,),
         calls=1,

@@ -25,6 +25,7 @@ def test_kernels_that_are_the_same_are_one_and_the_dearest_comes_first() -> None
     [
         (10**9, 10**5, "gemm.packed_b", 1e7, COMPUTE),
         (10**9, 10**5, "gemm.tiles_bf16", 1e9 / 1600, COMPUTE),
+        (10**9, 10**5, "conv.quads", 1e9 / 400, COMPUTE),
         (0, 32 << 10, "pointwise.vector", (32 << 10) / 200, "L1"),
         (0, (32 << 10) + 1, "pointwise.vector", ((32 << 10) + 1) / 80, "L2"),
         (0, 16 << 20, "gemm.packed_b", (16 << 20) / 25, "L3"),
@@ -45,6 +46,10 @@ def test_the_caches_of_two_threads_hold_twice_as_much() -> None:
 
 def test_bfloat16_has_the_rate_of_fp32_where_nothing_is_faster() -> None:
     assert cpu_roofs(dataclasses.replace(CEILINGS, bf16_gflops=0.0)).peak("bf16") == CEILINGS.fp32_gflops
+
+
+def test_bytes_have_the_rate_of_fp32_where_theirs_was_not_measured() -> None:
+    assert cpu_roofs(dataclasses.replace(CEILINGS, int8_gops=None)).peak("int8") == CEILINGS.fp32_gflops
 
 
 def test_without_ceilings_there_is_no_share_of_them() -> None:

@@ -70,6 +70,7 @@ class RunTimes:
 
 
 _OFF, _STEPS, _RUNS = range(3)  # what `xyntra_profile` times
+_OF_BYTES = frozenset({"quads", "shorts"})  # what the last part of their name says
 _MATRIX_UNITS = re.compile("fragments|wgmma")  # in the names of their kernels
 Row = Mapping[str, Any]
 Key = tuple[str, str, int]  # digest, island, position among the island's kernels
@@ -199,6 +200,8 @@ def multiplied_in(variant: str, symbols: Sequence[str]) -> str:
 
     >>> multiplied_in("gemm.tiles_bf16", ["xy_gemm"]), multiplied_in("gemm.block_tiles", ["xy_gemm_f16_64x64"])
     ('bf16', 'fp32')
+    >>> multiplied_in("conv.quads", ["xy_conv_quads_3x3_u8_12x2"])
+    'int8'
     >>> multiplied_in("gemm.fragments", ["xy_gemm_f16_fragments_128x128"])
     'fp16'
     >>> multiplied_in("gemm.fragments", ["xy_gemm_f32_fragments_128x128"])
@@ -206,6 +209,8 @@ def multiplied_in(variant: str, symbols: Sequence[str]) -> str:
     """
     if "bf16" in variant:
         return "bf16"
+    if variant.partition(".")[2] in _OF_BYTES:
+        return "int8"
     types = {part for symbol in symbols for part in symbol.split("_") if _MATRIX_UNITS.search(symbol)}
     named = {"bf16": "bf16", "f16": "fp16", "f32": "tf32"}
     return next((precision for name, precision in named.items() if name in types), "fp32")

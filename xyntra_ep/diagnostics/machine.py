@@ -271,8 +271,9 @@ def _ceilings_text(found: Ceilings | None) -> str:
         return "not measured (xyntra doctor --measure); planning uses defaults of the instruction set"
     rows = dataclasses.asdict(found)
     bf16 = f", {found.bf16_gflops:.0f} bf16" if found.bf16_gflops else ""
+    int8 = f", {found.int8_gops:.0f} GOP/s int8" if found.int8_gops else ""
     l1 = f"L1 {found.l1_gbs:.0f}, " if found.l1_gbs else ""
     return (
-        f"one core: {rows['fma_gflops']:.0f} GFLOP/s fp32{bf16}, read {l1}L2 {rows['l2_gbs']:.0f}, L3 {rows['l3_gbs']:.0f},"
+        f"one core: {rows['fma_gflops']:.0f} GFLOP/s fp32{bf16}{int8}, read {l1}L2 {rows['l2_gbs']:.0f}, L3 {rows['l3_gbs']:.0f},"
         f" DRAM {rows['dram_gbs']:.0f} GB/s"
     )

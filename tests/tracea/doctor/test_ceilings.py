@@ -9,8 +9,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from tests.support.machine import VNNI, need
+from xyntra_ep.diagnostics.machine import compile_with
 from xyntra_ep.tracea.doctor import ceilings
-from xyntra_ep.tracea.doctor.ceilings import footprints, measure, parts
+from xyntra_ep.tracea.doctor.ceilings import Probe, footprints, measure, multiplies_bytes, parts
+from xyntra_ep.tracea.interface.context import Context
 from xyntra_ep.tracea.semantic_ir.capabilities import AVX2, AVX512, NEON, SCALAR, Capabilities
 
 KIB, MIB = 1 << 10, 1 << 20
@@ -20,6 +23,7 @@ MACHINES = [
     for l1, l2, l3 in ((32, 256, 8), (48, 1024, 32), (48, 2048, 260), (64, 512, 4))
 ]
 LINE, PAGE = 64, 4096
+MULTIPLYING = {"vnni": VNNI, "avx512": AVX512, "avx2": AVX2, "scalar": SCALAR}
 
 
 @pytest.mark.parametrize("caps", MACHINES, ids=lambda c: f"{c.isa}-{c.l1d_bytes >> 10}-{c.l2_bytes >> 10}-{c.l3_bytes >> 20}")
@@ -62,6 +66,9 @@ def test_what_is_measured_are_those_buffers(monkeypatch: pytest.MonkeyPatch) -> 
         def fma(self, rounds: int) -> float:
             return 1.0
 
+        def byte_products(self, turns: int) -> float:
+            return 1.0
+
     def compile_nothing(symbol: str, text: str) -> Path:
         raise AssertionError("the probe is a stub")
 
@@ -71,3 +78,15 @@ def test_what_is_measured_are_those_buffers(monkeypatch: pytest.MonkeyPatch) -> 
     sizes = footprints(AVX2, 2)
     assert [nbytes for _, nbytes in seen] == [size for size in dataclasses.astuple(sizes) for _ in range(2)]
     assert all(address % PAGE == 0 for address, _ in seen)
+
+
+@pytest.mark.compiler("cc")
+@pytest.mark.parametrize("caps", [pytest.param(c, id=name) for name, c in MULTIPLYING.items()])
+def test_every_loop_runs_and_says_what_it_did(caps: Capabilities) -> None:
+    need(caps)
+    probe = Probe(caps, compile_with(Context(caps=caps)))
+    assert probe.fma(10) == 2 * 10 * ceilings._CHAINS * max(caps.lanes, 4)
+    if multiplies_bytes(caps):
+        assert probe.byte_products(10) == 4 * probe.fma(10)
+    else:
+        assert caps is SCALAR

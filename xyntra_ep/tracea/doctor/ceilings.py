@@ -2,9 +2,9 @@
 in the cache root.
 
 The kernels are C; the caller compiles them (a Protocol, because the doctor does not import the runtime). `fma` keeps enough
-independent chains in registers to fill every FMA unit, `products` does the same in bfloat16, `read` sums a buffer that fits into
-one level of the memory hierarchy and not into the level above. Buffers begin at a page, because a vector across two cache lines
-takes two loads and would make the first level look half as fast.
+independent chains in registers to fill every FMA unit, `products` does the same in bfloat16 and `byte_products` in bytes, `read`
+sums a buffer that fits into one level of the memory hierarchy and not into the level above. Buffers begin at a page, because a
+vector across two cache lines takes two loads and would make the first level look half as fast.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xyntra_ep.tracea.doctor.profile import Ceilings, Machine
-from xyntra_ep.tracea.semantic_ir.capabilities import Capabilities
+from xyntra_ep.tracea.semantic_ir.capabilities import Capabilities, Isa
 from xyntra_ep.trusted_file import load_trusted, read_trusted
 
 FILE = "ceilings.json"
@@ -105,6 +105,35 @@ EXPORT float xy_products(i64 n) {{
 """
 
 
+def _byte_products(caps: Capabilities) -> str:
+    """Unsigned by signed bytes into sums of 32 bits: by one instruction, or by the three that every x86 with vectors has."""
+    chains, bits = range(_CHAINS), 32 * caps.lanes
+    if caps.avx512_vnni:
+        step = '__asm__ volatile("vpdpbusd %1, %1, %0" : "+v"(c{i}) : "v"(a));'
+    else:
+        step = (
+            '__asm__ volatile("vpmaddubsw %2, %2, %1; vpmaddwd %3, %1, %1; {add} %1, %0, %0" '
+            ': "+{r}"(c{i}), "=&{r}"(t) : "{r}"(a), "{r}"(ones));'
+        )
+    row = [step.format(i=i, add="vpaddd", r="v" if bits == 512 else "x") for i in chains]
+    return f"""
+EXPORT float xy_byte_products(i64 n) {{
+  v a = {{0}}, ones = {{0}}, t, {", ".join(f"c{i} = {{{i}.0f}}" for i in chains)};
+  for (i64 k = 0; k < n; k++) {{
+    {" ".join(row)}
+  }}
+  (void)ones; (void)t;
+  v s = {" + ".join(f"c{i}" for i in chains)};
+  return s[0];
+}}
+"""
+
+
+def multiplies_bytes(caps: Capabilities) -> bool:
+    """Whether a machine has instructions for products of bytes that are measured."""
+    return caps.isa in (Isa.AVX2, Isa.AVX512)
+
+
 class Probe:
     """The kernels, loaded. A call returns the work that it did."""
 
@@ -113,6 +142,8 @@ class Probe:
         text = source(self._lanes)
         if caps.has_bf16:
             text += _TILE_PRODUCTS if caps.amx_bf16 else _pair_products()
+        if multiplies_bytes(caps):
+            text += _byte_products(caps)
         library = load_trusted(compile_c("xy_ceilings", text))
         self._fma, self._read = library.xy_fma, library.xy_read
         self._fma.argtypes, self._fma.restype = [ctypes.c_int64], ctypes.c_float
@@ -122,6 +153,9 @@ class Probe:
             self._products = library.xy_products
             self._products.argtypes, self._products.restype = [ctypes.c_int64], ctypes.c_float
         self._product_flops = _TILE_FLOPS if caps.amx_bf16 else _PAIR_FLOPS
+        if multiplies_bytes(caps):
+            self._byte_products = library.xy_byte_products
+            self._byte_products.argtypes, self._byte_products.restype = [ctypes.c_int64], ctypes.c_float
 
     def fma(self, rounds: int) -> float:
         """Floating-point operations."""
@@ -132,6 +166,11 @@ class Probe:
         """Floating-point operations in bfloat16; only where the machine multiplies in it."""
         self._products(turns)
         return float(turns * self._product_flops)
+
+    def byte_products(self, turns: int) -> float:
+        """Operations on bytes; only where ``multiplies_bytes``."""
+        self._byte_products(turns)
+        return 2.0 * 4 * self._lanes * _CHAINS * turns
 
     def read(self, data: NDArray[np.float32], times: int = 1) -> float:
         """Bytes."""
@@ -191,6 +230,7 @@ def measure(caps: Capabilities, compile_c: Compile, *, threads: int = 1) -> Ceil
     return Ceilings(
         fma_gflops=_best_rate([partial(probe.fma, 1 << 20)] * threads),
         bf16_gflops=_best_rate([partial(probe.products, 1 << 16)] * threads) if caps.has_bf16 else 0.0,
+        int8_gops=_best_rate([partial(probe.byte_products, 1 << 17)] * threads) if multiplies_bytes(caps) else 0.0,
         l1_gbs=read(sizes.l1),
         l2_gbs=read(sizes.l2),
         l3_gbs=read(sizes.l3),

@@ -37,8 +37,9 @@ class Ceilings:
     """What one core reaches (or several at the same time, their sum): fp32 GFLOP/s by fused multiply-add, and read
     bandwidth in GB/s (10^9 bytes) per level.
 
-    ``bf16_gflops``: products of bfloat16 by the fastest instruction; 0 where that is no faster than fp32. ``l1_gbs``: 0 when
-    an earlier release measured.
+    ``bf16_gflops``: products of bfloat16 by the fastest instruction; 0 where that is no faster than fp32. ``int8_gops``: products
+    of bytes, summed up in 32 bits, by the fastest instructions; 0 where there are none. ``int8_gops``, ``l1_gbs``: 0 when an
+    earlier release measured.
     """
 
     fma_gflops: float
@@ -46,6 +47,7 @@ class Ceilings:
     l3_gbs: float
     dram_gbs: float
     bf16_gflops: float = 0.0
+    int8_gops: float = 0.0
     l1_gbs: float = 0.0
 
 
