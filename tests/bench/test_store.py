@@ -38,7 +38,7 @@ INSIDE = Inside(
     device="",
     runs=3,
     run_ns=15,
-    kernels=(KERNEL, dataclasses.replace(KERNEL, choice=None)),
+    kernels=(KERNEL, dataclasses.replace(KERNEL, precision="int8", choice=None)),
     declined=(Declined(op_type="Det", reason="unsupported", count=1, nodes=("det",)),),
 )
 
