@@ -64,6 +64,7 @@ class Context:
     judged: set[tuple[int, int, Expr]] = field(default_factory=set)  # data of which `faults` has the judgement
     lost: dict[str, InternalError] = field(default_factory=dict)  # values that a fault of ours left undeclared
     depends: set[str] = field(default_factory=set)  # large constants whose bytes decided something
+    remarks: list[tuple[str, NodeId]] = field(default_factory=list)  # why what was made of a node is not what one would expect
     current: NodeId = FIRST
 
     # -- what op functions use
@@ -98,6 +99,10 @@ class Context:
         fault = Tensor(t.shape[:-1], DType.BOOL, row)
         self._finish(fault, self.current)
         self.faults.append((fault, self.checks.located(message)))
+
+    def remark(self, text: str) -> None:
+        """Something about the current node that `explain` is to show beside its kernels."""
+        self.remarks.append((text, self.current))
 
     def constant(self, t: Tensor, what: str) -> NDArray[Any]:
         """The bytes of a constant of any size (small ones: ``t.array``); the plan then depends on them."""

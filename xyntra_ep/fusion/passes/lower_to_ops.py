@@ -15,6 +15,7 @@ def _run(draft: Draft) -> None:
     program = Program(
         bindings=list(context.bindings),
         rules=list(draft.rules),
+        remarks=[(text, int(node)) for text, node in context.remarks],
         definitions=list(context.checks.definitions),
         guards=list(context.checks.guards),
         checks=list(context.checks.conditions),

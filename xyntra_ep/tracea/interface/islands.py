@@ -11,7 +11,7 @@ from typing import Any
 from xyntra_ep.errors import CompileError, InternalError, UnsupportedError, XyntraError
 from xyntra_ep.guard import guarded
 from xyntra_ep.tracea.core_ir.dims import Size, assuming, expected, typical
-from xyntra_ep.tracea.core_ir.ops import Attention, Program
+from xyntra_ep.tracea.core_ir.ops import Attention, Conv, Gemm, Product, Program
 from xyntra_ep.tracea.interface.compiled import device_kernel
 from xyntra_ep.tracea.interface.context import Context
 from xyntra_ep.tracea.kernels.shared.causal_mask import find_causal_sum
@@ -262,6 +262,9 @@ def _notes(program: Program, number: int, times: Size) -> list[str]:
     if isinstance(op, Attention) and isinstance(depth := op.inputs[0].shape[3], int):
         mask = find_causal_sum(op.score, depth)
         notes += [] if mask is None else [f"causal: {mask}"]
+    if isinstance(op, (Gemm, Conv)) and op.product is Product.I32:
+        notes.append("products of bytes")
+    notes += dict.fromkeys(text for text, node in program.remarks if node in sources)
     rules = dict.fromkeys(rule for rule, nodes in program.rules if nodes and set(nodes) <= set(sources))
     return [*notes, *(f"rule {rule}" for rule in rules)]
 

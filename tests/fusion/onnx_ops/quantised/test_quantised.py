@@ -215,6 +215,25 @@ def test_scales_along_the_depth_stay_floats() -> None:
     island = check(model, {"q": bytes_of(U8, 5, 4)})
     [gemm] = island.ops(Gemm)
     assert gemm.product is Product.F32
+    [(remark, node)] = island.program.remarks
+    assert remark == "product of floats: b has a scale for each index of axis 0" and node in island.program.sources[-1]
+
+
+def test_one_factor_alone_stays_floats_and_that_is_told() -> None:
+    def remarks(nodes: str) -> list[str]:
+        model = parse(
+            f"(float[M,4] x, uint8[M,4] q) => (float[] y) {{ {nodes} }}",
+            sx=np.float32(0.02), zx=U8(128), w=bytes_of(I8, 4, 6, bits=7), sw=np.float32(0.1), v=normal(4, 6),
+            t=np.asarray([3, 4, 5, 6], np.int32).reshape(4, 1),
+        )  # fmt: skip
+        island = check(model, {"x": normal(5, 4), "q": bytes_of(U8, 5, 4)})
+        return [text for text, _ in island.program.remarks]
+
+    weights, activations = "e = DequantizeLinear (w, sw)", "d = DequantizeLinear (q, sx, zx)"
+    assert remarks(f"{weights} y = MatMul (x, e)") == ["product of floats: a is not quantised"]
+    assert remarks(f"{activations} y = MatMul (d, v)") == ["product of floats: b is not quantised"]
+    assert remarks(f"{activations} e = DequantizeLinear (t, sw) y = MatMul (d, e)") == ["product of floats: b is of i32"]
+    assert not remarks(f"{activations} {weights} y = MatMul (d, e)") and not remarks("y = MatMul (x, v)")
 
 
 # -- convolutions

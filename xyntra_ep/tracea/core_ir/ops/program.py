@@ -58,6 +58,7 @@ class Program:
     rules: list[tuple[str, tuple[int, ...]]] = field(
         default_factory=list
     )  # that were applied: which, to ops of which graph nodes
+    remarks: list[tuple[str, int]] = field(default_factory=list)  # about what was made of a graph node
 
     def with_definitions(self, bound: Mapping[str, int]) -> dict[str, int]:
         """The values of all symbols, from those of the bound ones."""
