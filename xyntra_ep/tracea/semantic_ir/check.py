@@ -84,7 +84,7 @@ from xyntra_ep.tracea.semantic_ir.superstep_nodes import Arrive, Await, Claim, R
 
 ARRAY_BYTES = 192 << 10  # of the 256 KiB that the smallest common thread stack leaves us
 _REDUCE = frozenset({"add", "mul", "max", "min", "or", "and"})
-_FLOAT_ONLY = frozenset({"sqrt", "floor", "ceil", "rint", "round_f16", "pow", "fmod"}) | LIBM
+_FLOAT_ONLY = frozenset({"sqrt", "floor", "ceil", "rint", "opaque", "round_f16", "pow", "fmod"}) | LIBM
 _BITS_ONLY = frozenset({"not", "and", "or", "xor", "shl", "shr"})
 _IN_WORDS = frozenset({DType.BF16, DType.I16, DType.I8, DType.U8})
 _SHORT = 400  # characters of a statement in a message

@@ -164,13 +164,14 @@ class Offset(Rvalue):
 Pointer = Var | Offset
 
 # neg, not (bitwise), abs, sqrt, floor, ceil, rint (half to even); and libm names for what we do not approximate ourselves
-UNARY = frozenset({"neg", "not", "abs", "sqrt", "floor", "ceil", "rint"})
+UNARY = frozenset({"neg", "not", "abs", "sqrt", "floor", "ceil", "rint", "opaque"})
 LIBM = frozenset({"sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh", "log", "exp"})
 
 
 @dataclass(frozen=True, slots=True)
 class Unary(Rvalue):
-    """Also libm functions (per lane): ``Unary("sin", x)``."""
+    """Also libm functions (per lane): ``Unary("sin", x)``. ``opaque`` is the vector itself, in a register, of which a compiler
+    knows nothing more."""
 
     op: str
     a: Rvalue

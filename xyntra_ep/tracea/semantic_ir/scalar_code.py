@@ -40,6 +40,7 @@ from xyntra_ep.tracea.semantic_ir.nodes import (
     vmax,
     vmin,
 )
+from xyntra_ep.tracea.semantic_ir.reciprocal import reciprocal
 
 Leaf = Callable[[Expr, int], Rvalue]
 _RING = frozenset({"add", "sub", "mul", "neg"})  # modulo 2^32 they need their operands modulo 2^32 only
@@ -106,15 +107,12 @@ def _side(e: Expr) -> tuple[str, Expr] | None:
     return name, next(a for a in pair if a is not numbers[0])
 
 
-def _limits(scale: Rvalue, zero: Rvalue, low: Rvalue, high: Rvalue) -> tuple[float, float] | None:
-    """Between which two floats those lie that are quantised to more than the ends ``low`` and ``high``, where all is known and
-    neither these nor a reciprocal of the scale, nor a residue, is near the ends of what f32 holds."""
-    if not (isinstance(scale, Const) and isinstance(zero, Const) and isinstance(low, Const) and isinstance(high, Const)):
+def _ends(zero: Rvalue, low: Rvalue, high: Rvalue) -> tuple[int, int] | None:
+    """What is quantised lies between so many scales, where that is known and small."""
+    if not (isinstance(zero, Const) and isinstance(low, Const) and isinstance(high, Const)):
         return None
-    if not 2.0**-64 < scale.value < 2.0**64 or max(abs(low.value - zero.value), abs(high.value - zero.value)) > 1 << 17:
-        return None
-    first, last = (float(np.float32(scale.value) * np.float32(end.value - zero.value)) for end in (low, high))
-    return first, last
+    first, last = int(low.value - zero.value), int(high.value - zero.value)
+    return (first, last) if max(abs(first), abs(last)) <= 1 << 17 else None
 
 
 def _is_number(a: Rvalue) -> bool:
@@ -327,26 +325,25 @@ class ScalarCode:
 
     def _quantise(self, x: Rvalue, scale: Rvalue, zero: Rvalue, low: Rvalue, high: Rvalue) -> Rvalue:
         """By a known scale: what is out of range is brought to its ends first, so that all is finite, and then divided."""
-        limits = _limits(scale, zero, low, high)
-        if limits is None or not isinstance(scale, Const):
+        ends = _ends(zero, low, high)
+        if ends is None or not isinstance(scale, Const) or not 2.0**-64 < scale.value < 2.0**64:
             level = Unary("rint", binary("div", x, scale)) + zero
             return vmin(vmax(level, low), high)  # NaN becomes low: vmax(a, b) is b unless a is larger
-        lowest, highest = (Const(x.type, limit) for limit in limits)
+        lowest, highest = (Const(x.type, float(np.float32(scale.value) * np.float32(end))) for end in ends)
         x = self._block.let("x", vmin(vmax(x, lowest), highest))
-        level = Unary("rint", self._quotient(x, scale))
+        level = Unary("rint", self._quotient(x, scale, *ends))
         return level if isinstance(zero, Const) and zero.value == 0 else level + zero
 
-    def _quotient(self, x: Rvalue, scale: Const) -> Rvalue:
-        """``x``, finite and not beyond 2^17 times the scale, divided by it: as a division rounds it, in a third of the time or
-        less (Markstein 1990: the residue of the product with the reciprocal, itself rounded to the nearest, corrects it)."""
+    def _quotient(self, x: Rvalue, scale: Const, first: int, last: int) -> Rvalue:
+        """``x`` divided by the scale, as it is rounded to an integer from ``first`` to ``last``."""
         if scale.value == 1.0:
             return x
-        if x.type.lanes <= 1:  # without a fused product this would not be exact
+        factors = reciprocal(float(scale.value), first, last) if x.type.lanes > 1 else None  # vectors have fused products
+        if factors is None:
             return binary("div", x, scale)
-        reciprocal = Const(scale.ctype, float(np.float32(1) / np.float32(scale.value)))
-        near = self._block.let("near", x * reciprocal)
-        residue = self._block.let("residue", Fma(-near, scale, x))
-        return Fma(residue, reciprocal, near)
+        high, low = (Const(scale.ctype, factor) for factor in factors)
+        # A compiler may fuse either product with the sum: this one is rounded before.
+        return Fma(x, high, self._block.let("rest", Unary("opaque", x * low)))
 
     def _floor_mod(self, a: Rvalue, b: Rvalue) -> Rvalue:
         """The remainder with the divisor's sign (0 for a zero integer divisor)."""
