@@ -67,9 +67,27 @@ def grow(b: Builder, model: onnx.ModelProto, given: Mapping[str, Value]) -> None
     blocks there is no tensor that they could read."""
     first = len(b.values)
     known: dict[str, Value | None] = {"": None, **given}
-    known |= {name: b.constant(array) for name, array in constants_of(model).items()}
-    for node in model.graph.node:
+    constants = constants_of(model)
+    for node in _in_order(model):
+        known |= {name: b.constant(constants[name]) for name in node.input if name in constants and name not in known}
         attrs = {a.name: helper.get_attribute_value(a) for a in node.attribute}
         made = b.node(node.op_type, [known[n] for n in node.input], outputs=len(node.output), domain=node.domain, **attrs)
         known |= zip(node.output, made, strict=True)
     b.values[first:] = [value for o in model.graph.output if (value := known[o.name]) is not None]
+
+
+def _in_order(model: onnx.ModelProto) -> list[onnx.NodeProto]:
+    """The nodes, each behind what it needs: ONNX Runtime saves what is independent now in one order, now in another."""
+    makers = {name: node for node in model.graph.node for name in node.output}
+    found: list[onnx.NodeProto] = []
+
+    def visit(name: str) -> None:
+        node = makers.get(name)
+        if node is not None and node not in found:
+            for operand in node.input:
+                visit(operand)
+            found.append(node)
+
+    for output in model.graph.output:
+        visit(output.name)
+    return found
