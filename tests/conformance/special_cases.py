@@ -247,7 +247,43 @@ def _quantised() -> list[SpecialCase]:
         found.append(SpecialCase(op="ConvInteger", feeds=[image], constants=[weights, z], attributes=pads, label=str(zero)))
         whole = [scale, z, weights, scale, np.array(0, np.int8), np.array(300, F32), z]
         found.append(SpecialCase(op="QLinearConv", feeds=[image], constants=whole, attributes=pads, label=str(zero)))
+    found += _of_scaled_bytes()
     return list({case.name: case for case in found}.values())  # the lowest unsigned byte is 0
+
+
+def _of_scaled_bytes() -> list[SpecialCase]:
+    """Each byte with each; scales that are powers of two, so that nothing hangs on how a tie was rounded before."""
+    found = []
+    half: Array = np.array(0.5, F32)
+    share, large, none = np.array(1 / 256, F32), np.array(300, F32), np.array(0, np.int8)
+
+    def add(op: str, feeds: Sequence[Array], constants: Sequence[Array], label: str, **attributes: Any) -> None:
+        found.append(
+            SpecialCase(op=op, feeds=feeds, constants=constants, label=label, attributes=attributes, domain=CONTRIB, fixed=True)
+        )
+
+    for dtype in (np.uint8, np.int8):
+        x = integers(dtype)
+        a, b = np.repeat(x, x.size), np.tile(x, x.size)
+        rows = np.stack([np.roll(x, k) for k in range(x.size)])
+        image = np.resize(x, (2, 3, 4, 5))
+        columns = np.resize(integers(np.int8) // 2, (x.size, 5))
+        for zero in (np.iinfo(dtype).min, 0, np.iinfo(dtype).max):
+            z, label = np.array(zero, dtype), f"{dtype.__name__}-{zero}"
+            numbers: list[Array] = [half, z]
+            for op in ("QLinearAdd", "QLinearMul"):
+                add(op, [a], [*numbers, b, *numbers, *numbers], label)
+            add("QLinearLeakyRelu", [x], [*numbers, half, z], label, alpha=0.25)
+            add("QLinearSigmoid", [x], [*numbers, share, z], label)
+            add("QLinearWhere", [a > b, a], [*numbers, np.array(7, dtype), half, np.array(1, dtype), half, z], label)
+            add("QLinearSoftmax", [rows], [*numbers, share, z], label, opset=13)
+            add("QLinearGlobalAveragePool", [image], [*numbers, half, z], label)
+            add("QLinearAveragePool", [image], [*numbers, half, z], label, kernel_shape=[2, 2], pads=[1, 0, 0, 1])
+            gemm: list[Array] = [*numbers, columns, half, none, np.zeros(5, np.int32), large, z]
+            add("QGemm", [rows], gemm, label)
+            add("QuantizeLinear", [everywhere(F32)], numbers, label)
+            add("DequantizeLinear", [x], numbers, label)
+    return found
 
 
 def _reductions(dtype: Any, length: int) -> list[SpecialCase]:

@@ -60,6 +60,7 @@ def _all(t: Tensor, checks: Checks) -> Iterator[Condition]:
                 yield _same(checks, x, y), "the batch dimensions of a product differ"
         case ConvNode(x=x, w=w, group=group):
             yield _same(checks, x.shape[1], w.shape[1] * group), "the channels differ from those of the weights"
+            yield eq(w.shape[0], w.shape[0] // group * group), "the output channels cannot be divided into the groups"
         case ConcatNode(parts=parts, axis=axis):
             for part in parts:
                 for i, (have, want) in enumerate(zip(part.shape, t.shape, strict=True)):

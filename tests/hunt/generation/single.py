@@ -116,7 +116,7 @@ def values_inside(
             continue  # behind one that fails
         single, names = apart(node)
         fed = {name: change_given(node, known[old]) for name, old in names.items() if old in known}
-        own = {name: constants[old] for name, old in names.items() if old in constants}
+        own = {name: change_given(node, constants[old]) for name, old in names.items() if old in constants}
         try:
             [found] = runner.run(single, own, [fed])
         except Refused:

@@ -39,6 +39,11 @@ def quantise(x: Expr, scale: Expr, zero: Expr | None, dtype: DType) -> Expr:
     return E.call("to_i", E.call("quantise", x, scale, offset, f(limits.min), f(limits.max)))
 
 
+def rounded(x: Expr, zero: Expr, dtype: DType) -> Expr:
+    """``x`` levels above ``zero``, which some kernels of ONNX Runtime add before they round: a tie then falls to the even sum."""
+    return quantise(E.call("round_f32", E.call("add", x, E.call("to_f", zero))), f(1), None, dtype)
+
+
 def dequantise(q: Expr, scale: Expr, zero: Expr | None) -> Expr:
     """The float that the element ``q`` stands for."""
     level = q if zero is None else E.call("wrap_i32", E.call("sub", q, zero))

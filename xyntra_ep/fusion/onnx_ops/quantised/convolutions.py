@@ -9,7 +9,7 @@ from xyntra_ep.fusion.onnx_ops._window import from_last
 from xyntra_ep.fusion.onnx_ops.products.convolution import CONV_ATTRIBUTES
 from xyntra_ep.fusion.onnx_ops.quantised._convolution import integer_convolution
 from xyntra_ep.fusion.onnx_ops.quantised._integers import quantise
-from xyntra_ep.fusion.op_spec import OpSpec
+from xyntra_ep.fusion.op_spec import FLAG, OpSpec
 from xyntra_ep.fusion.tensor import Tensor
 from xyntra_ep.fusion.trace import Context
 from xyntra_ep.tracea.core_ir import expr as E
@@ -18,6 +18,7 @@ from xyntra_ep.tracea.core_ir.expr import Expr
 
 _BYTES = (DType.U8, DType.I8)
 _FLOAT = (DType.F32,)
+_OF_QLINEAR_CONV = (_BYTES, _FLOAT, _BYTES, _BYTES, _FLOAT, _BYTES, _FLOAT, _BYTES, (DType.I32,))
 
 
 def _one(t: Tensor | None, what: str) -> Tensor | None:
@@ -55,6 +56,15 @@ def _qlinear_conv(c: Context, node: Node, inputs: Inputs) -> Tensor:
     return y.named(sums.shape).permute(from_last(x.rank))
 
 
+def _contrib_qlinear_conv(c: Context, node: Node, inputs: Inputs) -> Tensor:
+    """With ``channels_last`` images lie as [N, spatial..., C], and weights as ever."""
+    x = one(inputs, 0)
+    if not node.attr("channels_last", 0):
+        return _qlinear_conv(c, node, inputs)
+    y = _qlinear_conv(c, node, [x.permute(from_last(x.rank)), *inputs[1:]])
+    return y.permute((0, *range(2, y.rank), 1))
+
+
 OPS = [
     OpSpec(name="ConvInteger", lower=_conv_integer, versions=(10, 10), inputs=4, attributes=CONV_ATTRIBUTES, types=(_BYTES,)),
     OpSpec(
@@ -63,6 +73,13 @@ OPS = [
         versions=(10, 10),
         inputs=9,
         attributes=CONV_ATTRIBUTES,
-        types=(_BYTES, _FLOAT, _BYTES, _BYTES, _FLOAT, _BYTES, _FLOAT, _BYTES, (DType.I32,)),
+        types=_OF_QLINEAR_CONV,
+    ),
+    OpSpec(
+        name="com.microsoft.QLinearConv",
+        lower=_contrib_qlinear_conv,
+        inputs=9,
+        attributes={**CONV_ATTRIBUTES, "channels_last": FLAG},
+        types=_OF_QLINEAR_CONV,
     ),
 ]

@@ -121,5 +121,21 @@ OPS = [
         types=((*_BYTES, DType.I32), FLOATS, (*_BYTES, DType.I32)),
         note="of bytes and 32-bit integers",
     ),
+    OpSpec(
+        name="com.microsoft.QuantizeLinear",
+        lower=_quantize,
+        inputs=3,
+        attributes=takes("axis"),
+        types=((DType.F32,), (DType.F32,), _BYTES),
+        note="to bytes",
+    ),
+    OpSpec(
+        name="com.microsoft.DequantizeLinear",
+        lower=_dequantize,
+        inputs=3,
+        attributes=takes("axis"),
+        types=((*_BYTES, DType.I32), (DType.F32,), (*_BYTES, DType.I32)),
+        note="of bytes and 32-bit integers",
+    ),
     OpSpec(name="DynamicQuantizeLinear", lower=_dynamic_quantize, versions=(11, 11), types=((DType.F32,),)),
 ]

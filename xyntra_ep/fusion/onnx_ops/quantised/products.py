@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from xyntra_ep.errors import UnsupportedError
 from xyntra_ep.fusion.graph import Node
-from xyntra_ep.fusion.onnx_ops._operands import Inputs, maybe, one
+from xyntra_ep.fusion.onnx_ops._operands import Inputs, f, maybe, one
 from xyntra_ep.fusion.onnx_ops.quantised._integers import integer_product, quantise
-from xyntra_ep.fusion.op_spec import OpSpec
+from xyntra_ep.fusion.op_spec import FLAG, OpSpec, takes
 from xyntra_ep.fusion.tensor import Tensor
 from xyntra_ep.fusion.trace import Context
 from xyntra_ep.tracea.core_ir import expr as E
@@ -14,6 +14,7 @@ from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.expr import Expr
 
 _BYTES = (DType.U8, DType.I8)
+_FLOAT = (DType.F32,)
 
 
 def _matrices(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
@@ -69,6 +70,39 @@ def _qlinear_matmul(c: Context, node: Node, inputs: Inputs) -> Tensor:
     return _without_axes(c.map(operands, body, y_zero.dtype).named(product.shape), a, b)
 
 
+def _qgemm(c: Context, node: Node, inputs: Inputs) -> Tensor:
+    """Quantised where it is said how; else the floats."""
+    a, a_scale, a_zero, b, b_scale, b_zero = (one(inputs, i) for i in range(6))
+    bias, y_scale, y_zero = (maybe(inputs, i) for i in range(6, 9))
+    a, b = (t.permute((1, 0)) if node.attr(name, 0) else t for t, name in ((a, "transA"), (b, "transB")))
+    if (y_scale is None) != (y_zero is None):
+        raise UnsupportedError("a scale without a zero point, or the other way round")
+    alpha = float(node.attr("alpha", 1.0))
+    total = integer_product(c, a, _one(a_zero, "a's zero point"), b, _of_columns(b_zero), [b_scale])
+    shape = total.shape
+    operands = [total, _one(a_scale, "a's scale"), b_scale.reshape(()) if b_scale.size == 1 else b_scale]
+    given = [] if bias is None else [c.checks.fit(bias, shape)]
+    outputs = [] if y_scale is None or y_zero is None else [_one(y_scale, "y's scale"), _one(y_zero, "y's zero point")]
+
+    def body(sums: Expr, sa: Expr, sb: Expr, *more: Expr) -> Expr:
+        if given:
+            sums = E.call("wrap_i32", E.call("add", sums, more[0]))
+        scale = E.call("round_f32", E.call("mul", E.call("round_f32", E.call("mul", f(alpha), sa)), sb))
+        if not outputs:
+            return E.call("mul", E.call("to_f", sums), scale)
+        scale = E.call("round_f32", E.call("div", scale, more[-2]))
+        return quantise(E.call("mul", E.call("to_f", sums), scale), E.const(1.0), more[-1], outputs[1].dtype)
+
+    dtype = outputs[1].dtype if outputs else DType.F32
+    return c.map([*operands, *given, *outputs], body, dtype).named(shape)
+
+
+def _one(t: Tensor, what: str) -> Tensor:
+    if t.size != 1:
+        raise UnsupportedError(f"{what} is not one number")
+    return t.reshape(())
+
+
 OPS = [
     OpSpec(name="MatMulInteger", lower=_matmul_integer, versions=(10, 10), inputs=4, types=(_BYTES,)),
     OpSpec(
@@ -76,6 +110,13 @@ OPS = [
         lower=_qlinear_matmul,
         versions=(10, 21),
         inputs=8,
-        types=(_BYTES, (DType.F32,), _BYTES, _BYTES, (DType.F32,), _BYTES, (DType.F32,), _BYTES),
+        types=(_BYTES, _FLOAT, _BYTES, _BYTES, _FLOAT, _BYTES, _FLOAT, _BYTES),
+    ),
+    OpSpec(
+        name="com.microsoft.QGemm",
+        lower=_qgemm,
+        inputs=9,
+        attributes=takes("alpha", transA=FLAG, transB=FLAG),
+        types=(_BYTES, _FLOAT, _BYTES, _BYTES, _FLOAT, _BYTES, (DType.I32,), _FLOAT, _BYTES),
     ),
 ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -87,6 +87,18 @@ class _Pool:
         """One by how many elements of the window lie inside; with ``ends``, inside the padded extent up to there. Axis by axis:
         each factor is the same for a whole row, or a whole column, of windows."""
         total: Expr = f(1)
+        for inside in self._inside(ends):
+            total = E.call("mul", total, E.call("div", f(1), inside))
+        return total
+
+    def number(self) -> Expr:
+        """How many elements of the window lie inside."""
+        total: Expr = f(1)
+        for inside in self._inside(None):
+            total = E.call("mul", total, inside)
+        return total
+
+    def _inside(self, ends: Sequence[Size] | None) -> Iterator[Expr]:
         for i, taps in enumerate(self.kernel):
             d, start = self.dilations[i], self.start(i)
 
@@ -97,9 +109,7 @@ class _Pool:
 
             first = E.call("max", reached(E.const(0)), E.const(0)) if ends is None else E.const(0)
             past = E.call("min", reached(E.size(self.x.shape[2 + i] if ends is None else ends[i])), E.const(taps))
-            inside = E.call("to_f", E.call("max", E.call("sub", past, first), E.const(0)))
-            total = E.call("mul", total, E.call("div", f(1), inside))
-        return total
+            yield E.call("to_f", E.call("max", E.call("sub", past, first), E.const(0)))
 
 
 def _require_elements(c: Context, x: Tensor) -> None:
@@ -192,6 +202,16 @@ def _average_pool(c: Context, node: Node, inputs: Inputs) -> Tensor:
     else:
         share = pool.share(None)
     return pool.reduce(ReduceKind.SUM, f(0), _same, lambda acc: E.call("mul", acc, share))
+
+
+def quantised_average(c: Context, node: Node, x: Tensor) -> Tensor:
+    """The mean of each window, as ONNX Runtime takes it of dequantised bytes: divided by the whole window's number of elements
+    where padding counts, however far beyond it the window reaches."""
+    _need_no_crop(node)
+    pool = _pool(c, node, x)
+    is_whole = pool.never_padded or bool(node.attr("count_include_pad", 0))
+    number = f(math.prod(pool.kernel)) if is_whole else pool.number()
+    return pool.reduce(ReduceKind.SUM, f(0), _same, lambda acc: E.call("div", acc, number))
 
 
 def _power_sum(node: Node) -> tuple[Callable[[Expr], Expr], Callable[[Expr], Expr]]:
