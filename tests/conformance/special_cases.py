@@ -281,8 +281,12 @@ def _of_scaled_bytes() -> list[SpecialCase]:
             add("QLinearAveragePool", [image], [*numbers, half, z], label, kernel_shape=[2, 2], pads=[1, 0, 0, 1])
             gemm: list[Array] = [*numbers, columns, half, none, np.zeros(5, np.int32), large, z]
             add("QGemm", [rows], gemm, label)
+            add("MatMulIntegerToFloat", [rows], [columns, half, half, z], label)
             add("QuantizeLinear", [everywhere(F32)], numbers, label)
             add("DequantizeLinear", [x], numbers, label)
+    finite = np.clip(everywhere(F32)[np.isfinite(everywhere(F32))], -1e4, 1e4)
+    wide = np.resize(finite[np.abs(finite) > 1e-30], (7, 9))
+    add("DynamicQuantizeMatMul", [wide], [np.resize(integers(np.int8) // 2, (9, 5)), half], "")
     return found
 
 

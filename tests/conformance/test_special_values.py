@@ -28,7 +28,8 @@ INDIFFERENT = """
 OF_OTHERS = """
     GroupNormalization RotaryEmbedding SwiGLU Upsample GroupQueryAttention EmbedLayerNormalization GlobalLpPool
     SimplifiedLayerNormalization SkipSimplifiedLayerNormalization FusedConv nchwc.Conv nchwc.MaxPool nchwc.AveragePool
-    nchwc.GlobalMaxPool nchwc.GlobalAveragePool nchwc.ReorderInput nchwc.ReorderOutput QLinearConcat com.microsoft.QLinearConv
+    nchwc.GlobalMaxPool nchwc.GlobalAveragePool nchwc.ReorderInput nchwc.ReorderOutput
+    QLinearConcat com.microsoft.QLinearConv QAttention
 """
 
 

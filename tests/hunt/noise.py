@@ -26,7 +26,7 @@ _EXACT = """
 EXACT = frozenset(_EXACT.split())
 # Many steps inside, each rounded: an element that hangs on one of them hangs on the last bits of what they begin with.
 _COMPOSED = """
-    Attention MultiHeadAttention GroupQueryAttention GroupNormalization InstanceNormalization LayerNormalization
+    Attention QAttention MultiHeadAttention GroupQueryAttention GroupNormalization InstanceNormalization LayerNormalization
     SkipLayerNormalization EmbedLayerNormalization MeanVarianceNormalization
     QLinearAdd QLinearMul QLinearSigmoid QLinearSoftmax QLinearAveragePool
 """

@@ -8,6 +8,7 @@ import numpy as np
 
 from tests.hunt.generation.builder import Builder, Extent, Value
 from tests.hunt.generation.feeds import Fill, Kind
+from tests.hunt.recipes._quantised import fill_of, zero_point
 from tests.hunt.recipes._row import Build, Recipe, maybe
 
 MS = "com.microsoft"
@@ -101,6 +102,25 @@ def _ms_attention(b: Builder) -> None:
            outputs=1 if past is None else 2, unidirectional=b.pick((None, 0, 1)))  # fmt: skip
 
 
+def _qattention(b: Builder) -> None:
+    """Weights have 7 bits, as in quantised.py."""
+    heads, width, inside = b.pick((1, 2)), b.pick((2, 4)), b.pick((4, 6))
+    hidden = heads * width
+    batch, length = b.pick([(1, 2, 1), (2, 1, 3)]), _small(b)
+    x = b.tensor([batch, length, _fixed(inside)], np.uint8, fill_of(np.uint8), fixed=0.05)
+    w = b.tensor([_fixed(inside), _fixed(3 * hidden)], np.int8, fill_of(np.int8, narrow=True), fixed=0.9)
+    each = 3 * hidden if b.chance(0.4) else 0
+    past = b.tensor([_fixed(2), batch, _fixed(heads), _small(b, 3), _fixed(width)], fixed=0) if b.chance(0.2) else None
+    total = length if past is None else _sum(past.extents[3], length)
+    shapes: list[list[Extent]] = [[batch, total], [batch], [tuple(2 * n for n in batch)]]
+    mask = maybe(b, b.tensor(b.pick(shapes), np.int32, Fill(Kind.INDEX, 0, 2), fixed=0.1))
+    scales = [b.constant(np.asarray(v, np.float32)) for v in (0.02, [0.01] * each if each else 0.01)]
+    zeros = [zero_point(b, np.uint8), zero_point(b, np.int8, each)]
+    operands = [x, w, b.constant(b.rng.uniform(-1, 1, 3 * hidden).astype(np.float32)), *scales, mask, *zeros, past]
+    b.node("QAttention", operands, domain=MS, num_heads=heads, outputs=1 if past is None else 2,
+           unidirectional=b.pick((None, 0, 1)))  # fmt: skip
+
+
 def _multi_head(b: Builder) -> None:
     heads, width = b.pick((1, 2)), b.pick((2, 4))
     batch, queries, keys, hidden = b.pick([(1, 2, 1), (2, 1, 3)]), _small(b), _small(b), _fixed(heads * width)
@@ -185,6 +205,7 @@ ROWS = [
     Recipe(name="SwiGLU", build=_swiglu, since=27),
     Recipe(name="com.microsoft.RotaryEmbedding", build=_ms_rotary),
     Recipe(name="com.microsoft.Attention", build=_ms_attention, weight=1.5),
+    Recipe(name="com.microsoft.QAttention", build=_qattention),
     Recipe(name="com.microsoft.MultiHeadAttention", build=_multi_head, weight=1.5),
     Recipe(name="com.microsoft.GroupQueryAttention", build=_group_query, weight=1.5),
     Recipe(name="com.microsoft.EmbedLayerNormalization", build=_embed),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -55,6 +56,21 @@ def _qlinear_matmul(b: Builder) -> None:
     for value, dtype in kinds:
         operands += [value, scale(b), zero_point(b, dtype)]
     b.one("QLinearMatMul", [*operands, scale(b), zero_point(b, a.dtype.type)])
+
+
+def _scaled_product(is_dynamic: bool, b: Builder) -> None:
+    """What ONNX Runtime's optimiser makes of a dynamically quantised product, with and without the quantising."""
+    a = b.any((np.float32,), least=1) if is_dynamic else some_bytes(b)
+    n = b.extent()
+    w = weights(b, [a.extents[-1], n])
+    columns = n[0] if len(set(n)) == 1 and n[0] and w.constant and b.chance(0.4) else 0
+    bias = b.constant(b.rng.uniform(-1, 1, n[0]).astype(np.float32)) if columns and b.chance(0.6) else None
+    operands: list[Value | None] = [scale(b, columns)]
+    if not is_dynamic:
+        operands = [scale(b), *operands, maybe(b, zero_point(b, a.dtype.type), 0.8)]
+    zero = maybe(b, zero_point(b, w.dtype.type, columns), 0.6)
+    name = "DynamicQuantizeMatMul" if is_dynamic else "MatMulIntegerToFloat"
+    b.one(name, [a, w, *operands, zero, bias], domain="com.microsoft")
 
 
 def _conv_parts(b: Builder, dtype: Any) -> tuple[Value, Value, int, dict[str, Any]]:
@@ -116,6 +132,8 @@ ROWS = [
     Recipe(name="DynamicQuantizeLinear", build=_dynamic, since=11),
     Recipe(name="MatMulInteger", build=_matmul_integer, since=11, weight=1.5),
     Recipe(name="QLinearMatMul", build=_qlinear_matmul, since=10),
+    Recipe(name="com.microsoft.MatMulIntegerToFloat", build=partial(_scaled_product, False)),
+    Recipe(name="com.microsoft.DynamicQuantizeMatMul", build=partial(_scaled_product, True)),
     Recipe(name="ConvInteger", build=_conv_integer, since=10, weight=1.5),
     Recipe(name="QLinearConv", build=_qlinear_conv, since=10, weight=1.5),
     Recipe(name="chain.qdq", build=_qdq, since=13, weight=1.5),

@@ -47,6 +47,7 @@ from xyntra_ep.tracea.core_ir.expr import Expr
 from xyntra_ep.tracea.core_ir.ops import ReduceKind, Stage
 
 _FILTER = -10000.0  # the default of mask_filter_value
+_OF_ONE_INPUT = ("Attention", "QAttention")  # queries, keys and values are made of
 _EPSILON = 1e-12  # of EmbedLayerNormalization
 
 
@@ -81,7 +82,7 @@ def _attend(c: Context, node: Node, heads: _Heads, mask: Tensor | None, bias: Te
         at = [E.const(0) if n == 1 else i for n, i in zip(bias.shape, here, strict=True)]
         value = E.call("add", value, E.load(1, *at, dtype=bias.dtype))
     if mask is not None:
-        if mask.rank == 1 and node.op_type == "Attention":  # not MultiHeadAttention's
+        if mask.rank == 1 and node.op_type in _OF_ONE_INPUT:  # not MultiHeadAttention's
             ends = part(mask, 0, 0, heads.scores[0])
             c.require_data(ends, lambda v, _: E.call("lt", v, E.const(0)), "mask_index value is negative")
         padded = _padded(c.checks, node, mask, heads.scores, len(operands))
@@ -111,7 +112,7 @@ def _padded(checks: Checks, node: Node, mask: Tensor, scores: Sequence[Size], op
     after = E.call("le", E.load(operand, batch, dtype=mask.dtype), key)
     if checks.same(mask.shape[0], scores[0]):
         return after
-    if node.op_type != "Attention":
+    if node.op_type not in _OF_ONE_INPUT:
         checks.require_equal(mask.shape[0], scores[0], "'key_padding_mask' shape is not expected")
         return after
     both = eq(mask.shape[0], 2 * scores[0])  # which of the two it is may show only at run time
@@ -168,20 +169,27 @@ def _biased(c: Context, parts: Sequence[Tensor], bias: Tensor) -> list[Tensor]:
 def _attention(c: Context, node: Node, inputs: Inputs) -> Sequence[Tensor]:
     x, weights = float_input(inputs, 0), float_input(inputs, 1)
     bias, mask, past, score_bias = (maybe(inputs, i) for i in range(2, 6))
-    heads, total = int(node.need("num_heads")), weights.shape[1]
-    if not isinstance(total, int):
-        raise UnsupportedError("com.microsoft.Attention with weights of unknown width")
-    widths = [int(w) for w in node.attr("qkv_hidden_sizes") or [total // 3] * 3]
+    total = weights.shape[1]
     joined = matmul(c, x, weights)
     if bias is not None:
         c.require_equal(bias.size, total, "'bias' should have same length as dimension 1 of 'weights'")
         joined = c.map([joined, bias], lambda t, b: E.call("add", t, b), DType.F32)
-    joined = as_dtype(joined, x.dtype)
+    return attention_of(c, node, as_dtype(joined, x.dtype), mask, past, score_bias)
+
+
+def attention_of(
+    c: Context, node: Node, joined: Tensor, mask: Tensor | None, past: Tensor | None, score_bias: Tensor | None = None
+) -> Sequence[Tensor]:
+    """``joined``: queries, keys and values [B, S, N * (H + H + Hv)], one after the other."""
+    heads, total = int(node.need("num_heads")), joined.shape[2]
+    if not isinstance(total, int):
+        raise UnsupportedError(f"com.microsoft.{node.op_type} with weights of unknown width")
+    widths = [int(w) for w in node.attr("qkv_hidden_sizes") or [total // 3] * 3]
     starts = (0, widths[0], widths[0] + widths[1])
     q, k, v = (split_heads(c, part(joined, 2, s, w), heads) for s, w in zip(starts, widths, strict=True))
     before: Size = 0
     if past is not None:  # [2, B, N, P, H]
-        for have, want in zip((*past.shape[:3], past.shape[4]), (2, x.shape[0], heads, k.shape[3]), strict=True):
+        for have, want in zip((*past.shape[:3], past.shape[4]), (2, joined.shape[0], heads, k.shape[3]), strict=True):
             c.require_equal(have, want, "'past' has another shape than keys and values")
         before = past.shape[3]
         kept = [part(past, 0, i, 1).reshape(past.shape[1:]) for i in range(2)]

@@ -63,8 +63,12 @@ def _dequantize(c: Context, node: Node, inputs: Inputs) -> Tensor:
 
 
 def _dynamic_quantize(c: Context, node: Node, inputs: Inputs) -> Sequence[Tensor]:
-    """The range is that of the elements and 0, so that no elements have one as well. Rows come first: threads share those."""
-    x = one(inputs, 0)
+    return dynamically_quantised(c, one(inputs, 0))
+
+
+def dynamically_quantised(c: Context, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """(bytes, their scale, their zero point). The range is that of the elements and 0, so that no elements have one as well. Rows
+    come first: threads share those."""
     lines = x if x.rank > 1 else x.reshape((1, x.size))
     here = [E.axis(i) for i in range(lines.rank)]
     low, high = _extremes(lines, E.load(0, *here, dtype=x.dtype))

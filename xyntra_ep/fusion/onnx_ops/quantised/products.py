@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from xyntra_ep.errors import UnsupportedError
 from xyntra_ep.fusion.graph import Node
 from xyntra_ep.fusion.onnx_ops._operands import Inputs, f, maybe, one
 from xyntra_ep.fusion.onnx_ops.quantised._integers import integer_product, quantise
+from xyntra_ep.fusion.onnx_ops.quantised.linear import dynamically_quantised
 from xyntra_ep.fusion.op_spec import FLAG, OpSpec, takes
 from xyntra_ep.fusion.tensor import Tensor
 from xyntra_ep.fusion.trace import Context
@@ -70,6 +73,45 @@ def _qlinear_matmul(c: Context, node: Node, inputs: Inputs) -> Tensor:
     return _without_axes(c.map(operands, body, y_zero.dtype).named(product.shape), a, b)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bytes:
+    """A matrix of bytes. ``scale``: as it broadcasts to the product; ``zero``: one number, or one for each column of b."""
+
+    q: Tensor
+    scale: Tensor
+    zero: Tensor | None
+
+
+def scaled_product(c: Context, a: Bytes, b: Bytes, bias: Tensor | None) -> Tensor:
+    """a @ b + bias as f32. A scale of one axis is of the columns, whichever operand it is given with: ONNX Runtime's optimiser
+    does not always know which of two is which."""
+    left, right = _matrices(a.q, b.q)
+    columns = [t for t in (a.scale, b.scale, *([] if bias is None else [bias])) if t.rank == 1]
+    zero = None if a.zero is None else _one(a.zero, "a's zero point")
+    total = integer_product(c, left, zero, right, _of_columns(b.zero), columns)
+    shape = total.shape
+    scales = [t.reshape(()) if t.size == 1 else c.checks.fit(t, shape) for t in (a.scale, b.scale)]
+    more = [] if bias is None else [c.checks.fit(bias, shape)]
+
+    def body(sums: Expr, sa: Expr, sb: Expr, *added: Expr) -> Expr:
+        value = E.call("mul", E.call("to_f", sums), E.call("round_f32", E.call("mul", sa, sb)))
+        return E.call("add", value, added[0]) if added else value
+
+    return _without_axes(c.map([total, *scales, *more], body, DType.F32).named(shape), a.q, b.q)
+
+
+def _matmul_integer_to_float(c: Context, node: Node, inputs: Inputs) -> Tensor:
+    a = Bytes(q=one(inputs, 0), scale=one(inputs, 2), zero=maybe(inputs, 4))
+    b = Bytes(q=one(inputs, 1), scale=one(inputs, 3), zero=maybe(inputs, 5))
+    return scaled_product(c, a, b, maybe(inputs, 6))
+
+
+def _dynamic_quantize_matmul(c: Context, node: Node, inputs: Inputs) -> Tensor:
+    q, scale, zero = dynamically_quantised(c, one(inputs, 0))
+    b = Bytes(q=one(inputs, 1), scale=one(inputs, 2), zero=maybe(inputs, 3))
+    return scaled_product(c, Bytes(q=q, scale=scale, zero=zero), b, maybe(inputs, 4))
+
+
 def _qgemm(c: Context, node: Node, inputs: Inputs) -> Tensor:
     """Quantised where it is said how; else the floats."""
     a, a_scale, a_zero, b, b_scale, b_zero = (one(inputs, i) for i in range(6))
@@ -111,6 +153,18 @@ OPS = [
         versions=(10, 21),
         inputs=8,
         types=(_BYTES, _FLOAT, _BYTES, _BYTES, _FLOAT, _BYTES, _FLOAT, _BYTES),
+    ),
+    OpSpec(
+        name="com.microsoft.MatMulIntegerToFloat",
+        lower=_matmul_integer_to_float,
+        inputs=7,
+        types=(_BYTES, _BYTES, _FLOAT, _FLOAT, _BYTES, _BYTES, _FLOAT),
+    ),
+    OpSpec(
+        name="com.microsoft.DynamicQuantizeMatMul",
+        lower=_dynamic_quantize_matmul,
+        inputs=5,
+        types=(_FLOAT, _BYTES, _FLOAT, _BYTES, _FLOAT),
     ),
     OpSpec(
         name="com.microsoft.QGemm",
