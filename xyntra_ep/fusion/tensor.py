@@ -335,12 +335,15 @@ class Tensor:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quantised:
-    """A float tensor is (``q`` - ``zero``) * ``scale``: one of each, or one for each index of ``axis``. No ``zero`` is 0."""
+    """A float tensor is (``q`` - ``zero``) * ``scale``: one of each, or one for each index of ``axis``; with a ``block`` one for
+    so many indices of ``axis`` and each of the other axes. No ``zero`` is 0. ``bits``: what elements of ``q`` are stored in."""
 
     q: Tensor
     scale: Tensor
     zero: Tensor | None
     axis: int | None
+    block: int = 0
+    bits: int = 8
 
 
 def _regrouped(t: Tensor, shape: tuple[Size, ...]) -> Tensor | None:

@@ -7,6 +7,7 @@ reason for a decline.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
@@ -22,13 +23,13 @@ from xyntra_ep.fusion.graph import Graph, GraphValue, Node, NodeId
 from xyntra_ep.fusion.op_spec import OpSpec as OpSpec
 from xyntra_ep.fusion.op_spec import admit, admit_types
 from xyntra_ep.fusion.structure import conditions
-from xyntra_ep.fusion.tensor import Leaf, Reshape, RowNode, Tensor, TNode, View, from_content
+from xyntra_ep.fusion.tensor import Leaf, Map, Reshape, RowNode, Tensor, TNode, View, from_content, literal
 from xyntra_ep.guard import guarded
 from xyntra_ep.registry import Registry
 from xyntra_ep.tracea.core_ir import dims
 from xyntra_ep.tracea.core_ir import expr as E
 from xyntra_ep.tracea.core_ir.dims import Size, symbol
-from xyntra_ep.tracea.core_ir.dtypes import DType
+from xyntra_ep.tracea.core_ir.dtypes import FOUR_BITS, DType, unpack_nibbles
 from xyntra_ep.tracea.core_ir.expr import Expr
 from xyntra_ep.tracea.core_ir.ops import Binding, Range, ReduceKind, Stage, SymbolKind
 
@@ -218,6 +219,8 @@ def _operand_fields(kind: type[TNode]) -> tuple[tuple[str, bool], ...]:
 
 
 def _constant_tensor(value: GraphValue) -> Tensor:
+    if value.elem_type in FOUR_BITS:
+        return _of_four_bits(value, FOUR_BITS[value.elem_type])
     if value.dtype is None:
         raise UnsupportedError("dtype")
     if value.shape is None or value.read is None or not all(isinstance(d, int) for d in value.shape):
@@ -233,6 +236,26 @@ def _constant_tensor(value: GraphValue) -> Tensor:
             content=from_content(array.reshape(shape).astype(np.int64).tolist()).content if array.size else array.astype(object),
         )
     return Tensor(shape, value.dtype, Leaf(kind="const", name=value.name, array=array), content=content)
+
+
+def _of_four_bits(value: GraphValue, dtype: DType) -> Tensor:
+    """A constant of integers in half a byte, unpacked: nothing that computes knows of them. A large one is read where it lies."""
+    if value.shape is None or value.read is None or not all(isinstance(d, int) for d in value.shape):
+        raise UnsupportedError("constant of unknown shape")
+    shape = tuple(d for d in value.shape if isinstance(d, int))
+    count = math.prod(shape)
+    if value.constant_bytes <= SMALL_CONSTANT_BYTES:
+        return literal(unpack_nibbles(value.read().reshape(-1).view(np.uint8), count, dtype).reshape(shape), dtype)
+    stored = Tensor((-(-count // 2),), DType.U8, Leaf(kind="const", name=value.name))
+    place: Expr = E.const(0)
+    for i in range(len(shape)):
+        place = E.call("add", place, E.call("mul", E.axis(i), E.const(math.prod(shape[i + 1 :]))))
+    byte = E.load(0, E.call("div", place, E.const(2)), dtype=DType.U8)
+    is_low = E.call("eq", E.call("mod", place, E.const(2)), E.const(0))
+    body = E.call("where", is_low, E.call("bitand", byte, E.const(15)), E.call("div", byte, E.const(16)))
+    if dtype is DType.I8:
+        body = E.call("sub", E.call("bitxor", body, E.const(8)), E.const(8))
+    return Tensor(shape, dtype, Map(inputs=(stored,), body=body))
 
 
 class TraceError(UnsupportedError):

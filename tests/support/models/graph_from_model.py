@@ -23,7 +23,7 @@ from xyntra_ep.fusion.schedule import build_program
 from xyntra_ep.fusion.trace import OPS, Context, trace
 from xyntra_ep.provider.fusion_graph import channel_block
 from xyntra_ep.tracea.core_ir.dims import evaluate
-from xyntra_ep.tracea.core_ir.dtypes import DType, from_ort
+from xyntra_ep.tracea.core_ir.dtypes import FOUR_BITS, DType, from_ort, pack_nibbles
 from xyntra_ep.tracea.core_ir.interpreter import interpret
 from xyntra_ep.tracea.core_ir.ops import Program
 
@@ -48,7 +48,8 @@ def graph_from_model(model: onnx.ModelProto) -> Graph:
         nodes.append(_node(proto, NodeId(len(nodes)), opsets))
     values = {"": GraphValue(name="", dtype=None, elem_type=0, shape=None)}
     for name, array in constants.items():
-        stored = _stored(array, from_ort(constant_types[name]))
+        is_packed = constant_types[name] in FOUR_BITS
+        stored = pack_nibbles(array) if is_packed else _stored(array, from_ort(constant_types[name]))
         values[name] = GraphValue(
             name=name,
             dtype=from_ort(constant_types[name]),

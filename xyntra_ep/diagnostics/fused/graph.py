@@ -27,7 +27,7 @@ from xyntra_ep.diagnostics.sessions import check_file
 from xyntra_ep.errors import ConfigError
 from xyntra_ep.fusion.graph import Graph, GraphValue, Node, NodeId
 from xyntra_ep.fusion.trace import OPS, SMALL_CONSTANT_BYTES
-from xyntra_ep.tracea.core_ir.dtypes import DType, from_ort
+from xyntra_ep.tracea.core_ir.dtypes import FOUR_BITS, DType, from_ort, pack_nibbles
 
 ONNX_DOMAINS = ("", "ai.onnx")
 _SUBGRAPHS = (AttributeProto.GRAPH, AttributeProto.GRAPHS)
@@ -130,13 +130,15 @@ def _constant_value(name: str, tensor: TensorProto, folder: Path, is_output: boo
         shape=tuple(tensor.dims),
         is_output=is_output,
         is_constant=True,
-        constant_bytes=count * (dtype.bytes if dtype is not None else 1),
+        constant_bytes=-(-count // 2) if tensor.data_type in FOUR_BITS else count * (dtype.bytes if dtype is not None else 1),
         read=partial(_read, tensor, folder),
     )
 
 
 def _read(tensor: TensorProto, folder: Path) -> NDArray[Any]:
     array = numpy_helper.to_array(tensor, base_dir=str(folder))
+    if tensor.data_type in FOUR_BITS:
+        return pack_nibbles(array)
     return array.view(np.uint16) if from_ort(tensor.data_type) is DType.BF16 else array
 
 

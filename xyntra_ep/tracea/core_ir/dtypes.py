@@ -65,12 +65,26 @@ _NUMPY = {
 }  # fmt: skip
 _LARGEST = {DType.F32: 2.0**128 - 2.0**104, DType.F16: 65504.0, DType.BF16: 2.0**128 - 2.0**120}
 BYTES = frozenset({DType.I8, DType.U8})
+FOUR_BITS = {21: DType.U8, 22: DType.I8}  # by ONNXTensorElementDataType: what elements of half a byte become in a kernel
 _FROM_ORT = {number: dtype for dtype, number in _ORT.items() if dtype is not DType.I16}
 
 
 def from_ort(elem_type: int) -> DType | None:
     """The DType of an ORT element type, None for one we do not handle."""
     return _FROM_ORT.get(elem_type)
+
+
+def pack_nibbles(elements: NDArray[Any]) -> NDArray[Any]:
+    """Integers of 4 bits as ONNX stores them: two in a byte, the first in its low half."""
+    flat = elements.reshape(-1).astype(np.int8).view(np.uint8) & 15
+    pairs = np.append(flat, np.zeros(flat.size % 2, np.uint8)).reshape(-1, 2)
+    return np.asarray(pairs[:, 0] | pairs[:, 1] << 4)
+
+
+def unpack_nibbles(stored: NDArray[Any], count: int, dtype: DType) -> NDArray[Any]:
+    """``count`` integers of 4 bits, one in a byte."""
+    flat = np.stack([stored & 15, stored >> 4], axis=1).reshape(-1)[:count]
+    return flat.astype(np.uint8) if dtype is DType.U8 else np.asarray((flat.astype(np.int8) ^ 8) - 8)
 
 
 def to_float64(array: NDArray[Any], dtype: DType) -> NDArray[Any]:

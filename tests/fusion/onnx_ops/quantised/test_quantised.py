@@ -305,13 +305,11 @@ def test_a_block_of_pairs_stays_in_bytes() -> None:
 @pytest.mark.parametrize(
     ("body", "said"),
     [
-        ("y = DequantizeLinear <block_size = 2, axis = 0> (q, s)", "block_size = 2"),
+        ("y = DequantizeLinear <block_size = 2, axis = 0> (q, v)", "rank 1 for blocks of rank 2"),
         ("y = DequantizeLinear <axis = 1> (q, m)", "the scale of rank 2"),
     ],
 )
 def test_declines(body: str, said: str) -> None:
-    model = parse(
-        f"(uint8[4,3] q) => (float[4,3] y) {{ {body} }}", 21, s=np.ones((2, 3), np.float32), m=np.ones((4, 3), np.float32)
-    )
+    model = parse(f"(uint8[4,3] q) => (float[4,3] y) {{ {body} }}", 21, v=np.ones(3, np.float32), m=np.ones((4, 3), np.float32))
     with pytest.raises(UnsupportedError, match=said):
         one_island(model)

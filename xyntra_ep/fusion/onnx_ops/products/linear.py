@@ -9,6 +9,7 @@ from xyntra_ep.fusion.checks import broadcast_shapes
 from xyntra_ep.fusion.graph import Node
 from xyntra_ep.fusion.onnx_ops._operands import Inputs, all_of, as_float, f, maybe, one
 from xyntra_ep.fusion.onnx_ops.quantised._absorbed import product_of_quantised
+from xyntra_ep.fusion.onnx_ops.quantised._blocks import product_of_blocks
 from xyntra_ep.fusion.onnx_ops.rows.reduction import per_row, rows
 from xyntra_ep.fusion.op_spec import FLOATS, OpSpec, takes
 from xyntra_ep.fusion.tensor import GemmNode, Tensor
@@ -26,6 +27,9 @@ def matmul(c: Context, a: Tensor, b: Tensor) -> Tensor:
     of_integers = product_of_quantised(c, a, b)
     if of_integers is not None:
         return of_integers
+    of_blocks = product_of_blocks(c, a, b)
+    if of_blocks is not None:
+        return of_blocks
     c.require_equal(a.shape[-1], b.shape[-2], "inner dimensions differ")
     batch = broadcast_shapes(c.checks, a.shape[:-2], b.shape[:-2])
     depth = c.checks.root(a.shape[-1])  # that of constant weights, where a model does not say a's

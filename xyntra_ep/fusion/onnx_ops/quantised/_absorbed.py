@@ -55,6 +55,8 @@ def _factors(c: Context, a_name: str, a: Tensor, b_name: str, b: Tensor, axis: i
             reason = f"{name} is not quantised"
         elif found.q.dtype not in BYTES:
             reason = f"{name} is of {found.q.dtype}"
+        elif found.block:
+            reason = f"{name} has a scale for each block of {found.block}"
         elif found.axis not in (None, allowed):
             reason = f"{name} has a scale for each index of axis {found.axis}"
         if reason:

@@ -44,7 +44,10 @@ def quantised(t: Tensor) -> Quantised | None:
 
 def _permuted(made_of: Quantised, perm: tuple[int, ...] | list[int]) -> Quantised:
     axis = None if made_of.axis is None else list(perm).index(made_of.axis)
-    return replace(made_of, q=made_of.q.permute(perm), axis=axis)
+    moved = replace(made_of, q=made_of.q.permute(perm), axis=axis)
+    if not made_of.block:
+        return moved
+    return replace(moved, scale=made_of.scale.permute(perm), zero=None if made_of.zero is None else made_of.zero.permute(perm))
 
 
 def same_values(a: Tensor | None, b: Tensor | None) -> bool:

@@ -7,13 +7,14 @@ from collections.abc import Sequence
 from xyntra_ep.errors import UnsupportedError
 from xyntra_ep.fusion.graph import Node
 from xyntra_ep.fusion.onnx_ops._operands import Inputs, f, maybe, normal_axis, one
+from xyntra_ep.fusion.onnx_ops.quantised._blocks import dequantised_blocks
 from xyntra_ep.fusion.onnx_ops.quantised._integers import dequantised, quantise, scalar_or_axis
 from xyntra_ep.fusion.onnx_ops.quantised._made_of import quantised, same_values
 from xyntra_ep.fusion.op_spec import FLAG, FLOATS, OpSpec, takes
 from xyntra_ep.fusion.tensor import Quantised, RowNode, Tensor
 from xyntra_ep.fusion.trace import Context
 from xyntra_ep.tracea.core_ir import expr as E
-from xyntra_ep.tracea.core_ir.dtypes import BYTES, DType
+from xyntra_ep.tracea.core_ir.dtypes import BYTES, FOUR_BITS, DType
 from xyntra_ep.tracea.core_ir.expr import Expr
 from xyntra_ep.tracea.core_ir.ops import ReduceKind, Stage
 
@@ -23,8 +24,6 @@ _LEVELS = 255.0  # of an unsigned byte
 
 def _parameters(c: Context, node: Node, x: Tensor, inputs: Inputs) -> list[Tensor]:
     """The scale and the zero point, if there is one, shaped so that they broadcast to ``x``."""
-    if node.attr("block_size", 0):
-        raise UnsupportedError("block_size")
     given = [t for t in (one(inputs, 1), maybe(inputs, 2)) if t is not None]
     if all(t.size == 1 for t in given):
         return [t.reshape(()) for t in given]
@@ -52,12 +51,16 @@ def _is_undone(made_of: Quantised, scale: Tensor, zero: Tensor | None, dtype: DT
 
 
 def _dequantize(c: Context, node: Node, inputs: Inputs) -> Tensor:
-    q = one(inputs, 0)
-    parameters = _parameters(c, node, q, inputs)
-    scale = parameters[0]
-    named = int(node.attr("output_dtype", 0))
+    q, scale = one(inputs, 0), one(inputs, 1)
+    named, block = int(node.attr("output_dtype", 0)), int(node.attr("block_size", 0))
     if named not in (0, scale.dtype.ort):
         raise UnsupportedError(f"output_dtype {named}")
+    if block:
+        bits = 4 if c.graph.values[node.inputs[0]].elem_type in FOUR_BITS else 8
+        along = normal_axis(int(node.attr("axis", 1)), q.rank)
+        return dequantised_blocks(c, Quantised(q=q, scale=scale, zero=maybe(inputs, 2), axis=along, block=block, bits=bits))
+    parameters = _parameters(c, node, q, inputs)
+    scale = parameters[0]
     axis = None if scale.rank == 0 else normal_axis(int(node.attr("axis", 1)), q.rank)
     return dequantised(c, q, parameters, scale.dtype, axis)
 
@@ -121,9 +124,9 @@ OPS = [
         lower=_dequantize,
         versions=(10, 28),
         inputs=3,
-        attributes=takes("axis", "output_dtype", block_size=(0,)),
+        attributes=takes("axis", "output_dtype", "block_size"),
         types=((*_BYTES, DType.I32), FLOATS, (*_BYTES, DType.I32)),
-        note="of bytes and 32-bit integers",
+        note="of bytes, 32-bit integers, and constants in 4 bits",
     ),
     OpSpec(
         name="com.microsoft.QuantizeLinear",
