@@ -278,6 +278,7 @@ def _of_scaled_bytes() -> list[SpecialCase]:
             add("QLinearWhere", [a > b, a], [*numbers, np.array(7, dtype), half, np.array(1, dtype), half, z], label)
             add("QLinearSoftmax", [rows], [*numbers, share, z], label, opset=13)
             add("QLinearGlobalAveragePool", [image], [*numbers, half, z], label)
+            add("NhwcMaxPool", [image], [], label, kernel_shape=[2, 2])
             add("QLinearAveragePool", [image], [*numbers, half, z], label, kernel_shape=[2, 2], pads=[1, 0, 0, 1])
             gemm: list[Array] = [*numbers, columns, half, none, np.zeros(5, np.int32), large, z]
             add("QGemm", [rows], gemm, label)

@@ -93,6 +93,13 @@ def _average_pool(b: Builder) -> Value:
     return b.one("QLinearAveragePool", [x, *_numbers(b, dtype), *_numbers(b, dtype)], domain=MS, kernel_shape=kernel, **attrs)
 
 
+def _max_pool(b: Builder) -> Value:
+    image = byte_image(b, b.pick(BYTES), b.pick((1, 3, 8)))
+    kernel, attrs = window(b, image)
+    x = b.one("Transpose", [image], perm=[0, *range(2, image.rank), 1])
+    return b.one("NhwcMaxPool", [x], domain=MS, kernel_shape=kernel, ceil_mode=maybe(b, 1, 0.2), **attrs)
+
+
 def _global_average_pool(b: Builder) -> Value:
     dtype = b.pick(BYTES)
     x, last = _lying(b, byte_image(b, dtype, b.pick((1, 3, 8))))
@@ -167,6 +174,7 @@ ROWS = [
     Recipe(name=f"{MS}.QLinearWhere", build=_where, weight=0.7),
     Recipe(name=f"{MS}.QLinearConcat", build=_concat),
     Recipe(name=f"{MS}.QLinearAveragePool", build=_average_pool),
+    Recipe(name=f"{MS}.NhwcMaxPool", build=_max_pool, weight=0.7),
     Recipe(name=f"{MS}.QLinearGlobalAveragePool", build=_global_average_pool),
     Recipe(name=f"{MS}.QLinearSoftmax", build=_softmax),
     Recipe(name=f"{MS}.QGemm", build=_qgemm),

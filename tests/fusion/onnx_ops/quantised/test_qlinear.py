@@ -164,6 +164,18 @@ def test_average_pool(scales: tuple[float, float], how: str, last: int, dtype: t
 
 
 @TYPES
+@pytest.mark.parametrize(
+    "how", ["strides = [2, 2]", "pads = [1, 1, 0, 1]", "dilations = [2, 2]", "strides = [2, 3], ceil_mode = 1"]
+)
+def test_max_pool_of_last_channels(how: str, dtype: type) -> None:
+    m = model(
+        f"({text(dtype)}[N,H,W,C] x) => ({text(dtype)}[a,b,c,d] y) "
+        f"{{ y = com.microsoft.NhwcMaxPool <kernel_shape = [3, 2], {how}> (x) }}"
+    )
+    same(m, {"x": every(dtype, 2, 8, 11, 5)})
+
+
+@TYPES
 @pytest.mark.parametrize("last", [0, 1])
 @pytest.mark.parametrize("shape", [(3, 40, 7, 7), (2, 5, 9), (1, 1, 4, 4)])
 def test_global_average_pool(shape: tuple[int, ...], last: int, dtype: type) -> None:

@@ -17,7 +17,7 @@ from xyntra_ep.fusion.onnx_ops._window import from_last
 from xyntra_ep.fusion.onnx_ops.movement.movement import concat
 from xyntra_ep.fusion.onnx_ops.quantised._integers import dequantise, quantise, rounded, saturated, sums_along
 from xyntra_ep.fusion.onnx_ops.quantised._made_of import same_values
-from xyntra_ep.fusion.onnx_ops.rows.pooling import quantised_average
+from xyntra_ep.fusion.onnx_ops.rows.pooling import max_pool, quantised_average
 from xyntra_ep.fusion.onnx_ops.rows.softmax import softmax
 from xyntra_ep.fusion.op_spec import AUTO_PAD, FLAG, OpSpec, takes
 from xyntra_ep.fusion.tensor import Tensor, literal
@@ -188,6 +188,12 @@ def _softmax(c: Context, node: Node, inputs: Inputs) -> Tensor:
     return c.map([shares, *_numbers(inputs, 3, x.dtype)], body, x.dtype).named(x.shape)
 
 
+def _max_pool_of_last_channels(c: Context, node: Node, inputs: Inputs) -> Tensor:
+    x = one(inputs, 0)
+    y = max_pool(c, node, [x.permute(from_last(x.rank))])
+    return y.permute((0, *range(2, y.rank), 1))
+
+
 _UNARY = (_BYTES, _FLOAT, _BYTES, _FLOAT, _BYTES)
 _BINARY = (_BYTES, _FLOAT, _BYTES, _BYTES, _FLOAT, _BYTES, _FLOAT, _BYTES)
 _MS = "com.microsoft"
@@ -229,6 +235,12 @@ OPS = [
             "kernel_shape", "pads", "strides", auto_pad=AUTO_PAD, ceil_mode=FLAG, channels_last=FLAG, count_include_pad=FLAG
         ),
         types=_UNARY,
+    ),
+    OpSpec(
+        name=f"{_MS}.NhwcMaxPool",
+        lower=_max_pool_of_last_channels,
+        attributes=takes("dilations", "kernel_shape", "pads", "strides", auto_pad=AUTO_PAD, ceil_mode=FLAG),
+        types=(_BYTES,),
     ),
     OpSpec(
         name=f"{_MS}.QLinearGlobalAveragePool",

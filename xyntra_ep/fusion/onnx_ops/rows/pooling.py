@@ -147,7 +147,7 @@ def _above_lowest(v: Expr) -> Expr:
     return E.call("max", v, f(-DType.F32.largest))
 
 
-def _max_pool(c: Context, node: Node, inputs: Inputs) -> Tensor:
+def max_pool(c: Context, node: Node, inputs: Inputs) -> Tensor:
     x = one(inputs, 0)
     if wanted_outputs(node) > 1:
         raise UnsupportedError("MaxPool with indices")
@@ -265,7 +265,7 @@ _WINDOW = takes("dilations", "kernel_shape", "pads", "strides", auto_pad=AUTO_PA
 OPS = [
     OpSpec(
         name="MaxPool",
-        lower=_max_pool,
+        lower=max_pool,
         versions=(1, 22),
         attributes={**_WINDOW, **takes("storage_order")},  # of the indices
         types=((*FLOATS, DType.I8, DType.U8),),
