@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -231,8 +232,25 @@ class TestTable:
 
     def test_every_row_is_there(self) -> None:
         lines = operator_table.table().splitlines()
-        rows = [line for line in lines[: lines.index("## Special values")] if line.startswith("| ")]
+        rows = [line for line in lines[: lines.index("## Quantised models")] if line.startswith("| ")]
         assert len(rows) == len(OPS) + sum(row.startswith("| operator |") for row in rows)
+
+    def test_quantised_operators_are_claimed_or_there_is_a_reason(self) -> None:
+        """Each is one that ONNX or ONNX Runtime knows; a reason goes when the row comes."""
+        names = set(operator_table.quantised_operators())
+        assert {name for name in names if name not in OPS} == set(operator_table.NOT_CLAIMED)
+        unseen = () if hasattr(ort_state, "get_all_operator_schema") else ("com.microsoft.", "SimplifiedLayerNormalization")
+        assert not [name for name in names if name not in SCHEMAS and not name.startswith(unseen)]
+
+    def test_operators_of_bytes_are_in_the_table_of_quantised_models(self) -> None:
+        made_for_it = [spec.name for spec in OPS if spec.lower.__module__.startswith("xyntra_ep.fusion.onnx_ops.quantised.")]
+        assert set(made_for_it) <= set(operator_table.quantised_operators())
+
+    def test_the_table_says_what_is_declined(self) -> None:
+        text = operator_table.table()
+        for name, reason in operator_table.NOT_CLAIMED.items():
+            assert re.search(rf"^\| {re.escape(name)} \| .+ \| declined: {re.escape(reason)} \|$", text, re.MULTILINE)
+        assert "| MatMulInteger | `quantize_dynamic`, Optimum, transformers.js | claimed |" in text
 
     def test_the_command(self, tmp_path: Path) -> None:
         document = tmp_path / "operators.md"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Mapping
 from itertools import groupby
 from pathlib import Path
 
@@ -68,6 +69,38 @@ _DEVIATIONS = (
         "NaN",
     ),
 )
+# Of each way to quantise a model: what its files have besides operators of floats. com.microsoft's begin with a dot.
+QUANTISED: Mapping[str, str] = {
+    "`quantize_dynamic`, Optimum, transformers.js": """DynamicQuantizeLinear MatMulInteger ConvInteger DequantizeLinear Gather
+        .DynamicQuantizeLSTM""",
+    "ONNX Runtime's optimiser, of those": ".DynamicQuantizeMatMul .MatMulIntegerToFloat .QAttention .QEmbedLayerNormalization",
+    "`quantize_static`, QDQ": """QuantizeLinear DequantizeLinear .QuantizeLinear .DequantizeLinear Conv MatMul Gemm Add MaxPool
+        AveragePool""",
+    "`quantize_static`, QOperator": """QLinearConv QLinearMatMul .QLinearAdd .QLinearMul .QLinearConcat .QLinearAveragePool
+        .QLinearGlobalAveragePool .QLinearLeakyRelu .QLinearSigmoid .QLinearSoftmax .QLinearWhere .QGemm .QLinearReduceMean""",
+    "ONNX Runtime's optimiser, of those two": ".QLinearConv .NhwcMaxPool",
+    "builders of language models": """.MatMulNBits .MatMulBnb4 .GatherBlockQuantized .GroupQueryAttention .MultiHeadAttention
+        .RotaryEmbedding SimplifiedLayerNormalization .SkipSimplifiedLayerNormalization .QMoE Attention RMSNormalization
+        RotaryEmbedding""",
+    "by hand": ".MatMulInteger16 .MulInteger",
+}
+# Why those of them that have no row are declined.
+NOT_CLAIMED: Mapping[str, str] = {
+    "com.microsoft.DynamicQuantizeLSTM": "the kernels of recurrent layers multiply in fp32",
+    "com.microsoft.QEmbedLayerNormalization": "not written",
+    "com.microsoft.QLinearReduceMean": "ONNX Runtime's CPU provider has no kernel that would say what it gives",
+    "com.microsoft.MatMulBnb4": "weights are floats of 4 bits",
+    "com.microsoft.QMoE": "which experts compute depends on data",
+    "com.microsoft.MatMulInteger16": "there is no type of 16-bit integers",
+    "com.microsoft.MulInteger": "ONNX Runtime's CPU provider has no kernel that would say what it gives",
+}
+_QUANTISED_HEAD = """## Quantised models
+
+What files of quantised models have, by what writes them ([quantised.md](quantised.md)). Beside a claimed operator stands what of
+it is.
+
+| operator | written by | |
+|---|---|---|"""
 _TAIL = f"""## Special values
 
 With NaN, infinities, zeros, denormals and the limits of integers, each single operator gives the same results as ONNX Runtime's
@@ -90,8 +123,27 @@ def table() -> str:
         parts.append("| operator | versions | inputs | attributes | types | |\n|---|---|---|---|---|---|")
         parts.extend(_row(spec) for spec in specs)
         parts.append("")
-    parts.append(_TAIL)
+    parts.extend((_quantised_models(), "", _TAIL))
     return "\n".join(parts)
+
+
+def quantised_operators() -> Mapping[str, list[str]]:
+    """The names of `QUANTISED`, and what writes each."""
+    found: dict[str, list[str]] = {}
+    for writer, names in QUANTISED.items():
+        for name in names.split():
+            found.setdefault(f"com.microsoft{name}" if name.startswith(".") else name, []).append(writer)
+    return found
+
+
+def _quantised_models() -> str:
+    lines = [_QUANTISED_HEAD]
+    for name, writers in quantised_operators().items():
+        state = f"declined: {NOT_CLAIMED[name]}" if name in NOT_CLAIMED else "claimed"
+        if name in OPS and OPS[name].note:
+            state += f", {OPS[name].note}"
+        lines.append(f"| {name} | {'; '.join(writers)} | {state} |")
+    return "\n".join(lines)
 
 
 def _domain(spec: OpSpec) -> str:
