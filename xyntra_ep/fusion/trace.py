@@ -114,6 +114,11 @@ class Context:
             return value.read()
         return t.array(what)
 
+    def packed(self, name: str) -> tuple[Tensor, tuple[int, ...]]:
+        """The bytes of constant ``name``, of integers of 4 bits, and its shape: for whoever reads few of them (`nibble`)."""
+        shape = tuple(d for d in self.graph.values[name].shape or () if isinstance(d, int))
+        return _packed(name, math.prod(shape)), shape
+
     # -- the walk
 
     def add_input(self, name: str, position: int, symbols: Callable[[GraphValue, int], Size]) -> None:
@@ -246,16 +251,23 @@ def _of_four_bits(value: GraphValue, dtype: DType) -> Tensor:
     count = math.prod(shape)
     if value.constant_bytes <= SMALL_CONSTANT_BYTES:
         return literal(unpack_nibbles(value.read().reshape(-1).view(np.uint8), count, dtype).reshape(shape), dtype)
-    stored = Tensor((-(-count // 2),), DType.U8, Leaf(kind="const", name=value.name))
+    body = nibble(0, [E.axis(i) for i in range(len(shape))], shape, dtype)
+    return Tensor(shape, dtype, Map(inputs=(_packed(value.name, count),), body=body))
+
+
+def _packed(name: str, count: int) -> Tensor:
+    return Tensor((-(-count // 2),), DType.U8, Leaf(kind="const", name=name))
+
+
+def nibble(operand: int, at: Sequence[Expr], shape: Sequence[int], dtype: DType) -> Expr:
+    """An element of a constant of ``shape``, two of which lie in each byte of ``operand``."""
     place: Expr = E.const(0)
-    for i in range(len(shape)):
-        place = E.call("add", place, E.call("mul", E.axis(i), E.const(math.prod(shape[i + 1 :]))))
-    byte = E.load(0, E.call("div", place, E.const(2)), dtype=DType.U8)
+    for i, index in enumerate(at):
+        place = E.call("add", place, E.call("mul", index, E.const(math.prod(shape[i + 1 :]))))
+    byte = E.load(operand, E.call("div", place, E.const(2)), dtype=DType.U8)
     is_low = E.call("eq", E.call("mod", place, E.const(2)), E.const(0))
-    body = E.call("where", is_low, E.call("bitand", byte, E.const(15)), E.call("div", byte, E.const(16)))
-    if dtype is DType.I8:
-        body = E.call("sub", E.call("bitxor", body, E.const(8)), E.const(8))
-    return Tensor(shape, dtype, Map(inputs=(stored,), body=body))
+    element = E.call("where", is_low, E.call("bitand", byte, E.const(15)), E.call("div", byte, E.const(16)))
+    return E.call("sub", E.call("bitxor", element, E.const(8)), E.const(8)) if dtype is DType.I8 else element
 
 
 class TraceError(UnsupportedError):

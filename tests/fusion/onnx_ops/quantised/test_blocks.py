@@ -160,6 +160,16 @@ def test_gather(of: str, bits: int, per_byte: int, width: int, zeros: bool) -> N
     check(m, {"i": np.asarray([[0, 50, -51]])})
 
 
+@pytest.mark.parametrize("of", ["INT4", "UINT4"])
+def test_a_large_table_is_not_unpacked(of: str) -> None:
+    m = model(
+        "(int64[B,S] i) => (float[B,S,63] y) { y = com.microsoft.GatherBlockQuantized <block_size = 16> (t, i, ts) }",
+        integers("t", of, 101, 63), scales("ts", 101, 4),
+    )  # fmt: skip
+    island = check(m, {"i": np.asarray([[1, 100, -1, 0]])})
+    assert len(island.program.ops) == 1
+
+
 def test_gather_along_another_axis() -> None:
     m = model(
         """(int32[S] i) => (float16[32,S,3] y) {

@@ -9,7 +9,7 @@ from xyntra_ep.fusion.graph import Node
 from xyntra_ep.fusion.onnx_ops._operands import Inputs, clamp_index, f, from_end, maybe, normal_axis, one, within
 from xyntra_ep.fusion.op_spec import INDICES, OpSpec, takes
 from xyntra_ep.fusion.tensor import Map, Tensor
-from xyntra_ep.fusion.trace import Context
+from xyntra_ep.fusion.trace import Context, nibble
 from xyntra_ep.tracea.core_ir import expr as E
 from xyntra_ep.tracea.core_ir.dims import Size, ceildiv, eq
 from xyntra_ep.tracea.core_ir.dtypes import FOUR_BITS, DType
@@ -45,11 +45,15 @@ def _gather_block_quantized(c: Context, node: Node, inputs: Inputs) -> Tensor:
     zero: Expr = E.const(1 << (bits - 1) if is_packed else 0)
     if zeros is not None:
         zero = _element(3, of_block, zeros.dtype, bits, per_byte)
-    level = E.call("to_f", E.call("sub", _element(0, at, data.dtype, bits, per_byte), zero))
+    table, element = data, _element(0, at, data.dtype, bits, per_byte)
+    if not is_packed and not data.is_const:  # a large one: only what is asked for is taken out of its bytes
+        table, whole = c.packed(node.inputs[0])
+        element = nibble(0, at, whole, data.dtype)
+    level = E.call("to_f", E.call("sub", element, zero))
     value = E.call("mul", level, E.load(2, *of_block, dtype=scales.dtype))
     body = E.call("where", within(row, data.shape[axis]), value, f(0))
     shape = (*values[:axis], *indices.shape, *values[axis + 1 :])
-    return Tensor(shape, scales.dtype, Map(inputs=(data, indices, scales, *([] if zeros is None else [zeros])), body=body))
+    return Tensor(shape, scales.dtype, Map(inputs=(table, indices, scales, *([] if zeros is None else [zeros])), body=body))
 
 
 def _require_shape(c: Context, t: Tensor, shape: Sequence[Size]) -> None:
