@@ -28,6 +28,7 @@ from xyntra_ep.fusion.estimates.ort_cost import (
     Sized,
     load,
     load_of,
+    of_blocks,
     shared_ns,
     work_ns,
     work_of,
@@ -218,7 +219,7 @@ def test_every_operator_of_ours_has_a_row_or_is_taken_for_the_plainest() -> None
 
 def fused(text: str, **constants: object) -> list[str | None]:
     """What became of each node: None as it is, "" taken in, else the name of its fused form."""
-    graph = graph_from_model(parse(text, 18, **constants))
+    graph = graph_from_model(parse(text, 21 if "block_size" in text else 18, **constants))
     found = absorbed(graph, [n.id for n in graph.nodes])
     return [found.get(n.id) for n in graph.nodes]
 
@@ -246,6 +247,43 @@ def test_ort_scales_in_the_product_of_integers() -> None:
     text = """(uint8[4,8] x) => (float[4,8] y)
     { i = MatMulInteger(x, w) f = Cast <to = 1> (i) g = Mul(f, s) y = Add(g, b) }"""
     assert fused(text, w=np.ones((8, 8), np.int8), s=np.float32(1), b=normal(8)) == [None, "", "", ""]
+
+
+BLOCKS_OF_8 = {"w": np.ones((32, 8), np.int8), "s": np.ones((2, 8), np.float32)}
+
+
+@pytest.mark.parametrize(
+    ("how", "product", "expected"),
+    [
+        ("axis = 0, block_size = 16", "MatMul(x, d)", ["", "8.int8"]),
+        ("axis = 0, block_size = 16", "Gemm(x, d)", ["", "8.int8"]),
+        ("axis = 0, block_size = 16", "Add(x, d)", [None, None]),
+        ("axis = 1, block_size = 16", "MatMul(x, d)", [None, None]),
+        ("axis = 0, block_size = 8", "MatMul(x, d)", [None, None]),
+    ],
+)
+def test_ort_makes_products_of_blocks_its_own(how: str, product: str, expected: list[str | None]) -> None:
+    """So that nobody claims the blocks alone, and leaves it a product of floats."""
+    text = f"(float[4,32] x) => (float[4,8] y) {{ d = DequantizeLinear <{how}> (w, s) y = {product} }}"
+    assert fused(text, **BLOCKS_OF_8) == expected
+
+
+def test_products_of_blocks_have_rows_of_their_own() -> None:
+    made, of_floats = Sized(shape=(4, 8), dtype=DType.F32), Load(row="product.two", units=1e6, bytes=1000)
+    for rows, row in ((1, "row"), (4, "few"), (64, "many")):
+        found = of_blocks(of_floats, "4", dataclasses.replace(made, shape=(rows, 8)), load())
+        assert (found.row, found.units) == (f"nbits4.int8.{row}", 1e6)
+
+
+@pytest.mark.parametrize(("op", "second"), [("MatMulIntegerToFloat", 1), ("DynamicQuantizeMatMul", 1), ("QGemm", 3)])
+def test_products_that_scale_their_sums_are_products(op: str, second: int) -> None:
+    """Not elements of their results."""
+    [node] = graph_from_model(parse("(float[4] x) => (float[4] y) { y = Neg(x) }")).nodes
+    inputs: list[Sized | None] = [Sized(shape=(), dtype=DType.F32, is_const=True)] * 4
+    inputs[0], inputs[second] = Sized(shape=(4, 32), dtype=DType.U8), Sized(shape=(32, 8), dtype=DType.I8, is_const=True)
+    node = dataclasses.replace(node, op_type=op, domain="com.microsoft")
+    found = load_of(node, inputs, [Sized(shape=(4, 8), dtype=DType.F32)], load())
+    assert found is not None and (found.row, found.units) == ("integers.product.few", 2 * 4 * 8 * 32)
 
 
 def test_bytes_without_vnni_take_longer() -> None:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from xyntra_ep.fusion.estimates.ort_cost import (
+    BLOCKS,
     INTEGERS,
     PARALLEL_NS,
     Ceilings,
@@ -22,6 +23,7 @@ from xyntra_ep.fusion.estimates.ort_cost import (
     Work,
     load,
     load_of,
+    of_blocks,
     of_integers,
     shared_ns,
     work_of,
@@ -225,6 +227,8 @@ class Comparison:
             load_ = load_of(node, inputs, outputs, self._table)
             if load_ is not None and fused == INTEGERS:
                 load_ = of_integers(load_, self._table)
+            elif load_ is not None and fused is not None and fused.endswith(BLOCKS):
+                load_ = of_blocks(load_, fused.removesuffix(BLOCKS), outputs[0], self._table)
             elif load_ is not None and fused is not None:
                 load_ = Load(row=fused, units=load_.units, bytes=load_.bytes)
             found[i] = Work(ns=0.0) if load_ is None else work_of(load_, self._table, self._ceilings)

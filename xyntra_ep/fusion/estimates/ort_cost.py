@@ -32,7 +32,7 @@ _PRODUCTS = frozenset({"MatMul", "Gemm", "FusedMatMul"})
 _LINEAR = frozenset({"LinearRegressor", "LinearClassifier"})  # products with weights that are attributes
 _RECURRENT = frozenset({"LSTM", "GRU", "RNN"})
 _MOVES = frozenset({"Gather", "GatherND", "GatherElements", "Slice", "Split", "Concat", "Transpose", "Expand", "Tile", "Pad"})
-_POOLS = {"MaxPool": "MaxPool", "AveragePool": "AveragePool", "LpPool": "AveragePool"}
+_POOLS = {"MaxPool": "MaxPool", "AveragePool": "AveragePool", "LpPool": "AveragePool", "QLinearAveragePool": "AveragePool"}
 _INPUT_SIZED = ("Reduce", "Arg", "Global", "TopK")  # what such an operator costs follows from what it reads
 _LIKE = {
     "FastGelu": "Gelu", "QuickGelu": "Gelu", "BiasGelu": "Gelu", "Mish": "Tanh", "Swish": "Sigmoid", "SwiGLU": "Sigmoid",
@@ -41,15 +41,19 @@ _LIKE = {
     "ReduceL2": "ReduceSum", "ReduceSumSquare": "ReduceSum", "ReduceLogSum": "ReduceSum", "ArgMin": "ArgMax",
     "SimplifiedLayerNormalization": "LayerNormalization", "SkipLayerNormalization": "LayerNormalization",
     "SkipSimplifiedLayerNormalization": "LayerNormalization", "RMSNormalization": "LayerNormalization",
-    "EmbedLayerNormalization": "LayerNormalization",
+    "EmbedLayerNormalization": "LayerNormalization", "QLinearSoftmax": "Softmax", "GatherBlockQuantized": "Gather",
     "GroupNormalization": "InstanceNormalization", "DepthToSpace": "Transpose.inner", "SpaceToDepth": "Transpose.inner",
     "Hardmax": "ArgMax", "GatherND": "Gather", "Tan": "Sin", "Asin": "Sin", "Acos": "Sin", "Atan": "Sin",
 }  # fmt: skip
 _DEFAULT = "Add"
 
 INTEGERS = "integers."  # rows of products of bytes, as many of them as of floats
+BLOCKS = ".int8"  # of products with weights in few bits, whose other operand is rounded to bytes
 _OF_INTEGERS = {
     "MatMulInteger": (0, 1),
+    "MatMulIntegerToFloat": (0, 1),
+    "DynamicQuantizeMatMul": (0, 1),
+    "QGemm": (0, 3),
     "QLinearMatMul": (0, 3),
     "ConvInteger": (0, 1),
     "QLinearConv": (0, 3),
@@ -182,6 +186,8 @@ def load_of(node: Node, inputs: Sequence[Sized | None], outputs: Sequence[Sized]
         return _conv(node, given, made, table)
     if op in ("Attention", "MultiHeadAttention"):
         return _attention(node, given, size)
+    if op == "QAttention":
+        return of_integers(_attention(node, given, size), table)
     if op == "GroupQueryAttention" and len(outputs) > 1:  # the second is the cache after this step
         return Load(row="product.heads", units=4.0 * made.elements * outputs[1].shape[-2], bytes=size)
     if op in _RECURRENT:
@@ -228,6 +234,13 @@ def _nbits(node: Node, given: Sequence[Sized], made: Sized, table: Efficiency) -
     return Load(row=row if row in table.rows else rows, units=2.0 * made.elements * x.shape[-1], bytes=b.bytes)
 
 
+def of_blocks(load_: Load, bits: str, made: Sized, table: Efficiency) -> Load:
+    """The same products with weights that stay in so few ``bits``; of floats where nobody measured them."""
+    rows = _with_weights(made.elements // max(1, made.shape[-1]))
+    row = rows.replace("product", f"nbits{bits}{BLOCKS}")
+    return replace(load_, row=row if row in table.rows else rows)
+
+
 def _with_weights(rows: int) -> str:
     """The row of a product with a constant matrix."""
     return "product.row" if rows == 1 else "product.few" if rows < FEW_ROWS else "product.many"
@@ -241,7 +254,7 @@ def _linear(node: Node, x: Sized) -> Load:
 def _attention(node: Node, given: Sequence[Sized], size: float) -> Load:
     """Both products over the scores; ONNX Runtime's own ``Attention`` projects its input to queries, keys and values as well."""
     x, other = given[:2]
-    if node.op_type == "Attention" and node.domain:
+    if node.op_type in ("Attention", "QAttention") and node.domain:
         projected = 2.0 * x.elements * other.shape[-1]
         return Load(row="product.many", units=projected + 4.0 * x.elements * x.shape[-2], bytes=size)
     return Load(row="product.heads", units=4.0 * x.elements * other.shape[-2], bytes=size)

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from xyntra_ep.fusion.estimates.ort_cost import INTEGERS
+from xyntra_ep.fusion.estimates.ort_cost import BLOCKS, INTEGERS
 from xyntra_ep.fusion.graph import Graph, Node, NodeId
+from xyntra_ep.tracea.core_ir.dtypes import FOUR_BITS
 
 _ACTIVATIONS = frozenset({"Relu", "Clip", "Sigmoid", "Tanh", "LeakyRelu", "HardSigmoid"})
+_LEAST_BLOCK = 16
 _PRODUCTS = frozenset({"Conv", "Gemm", "MatMul"})
 _BETWEEN_PAIRS = _PRODUCTS | {
     "Add",
@@ -27,7 +29,7 @@ _BETWEEN_PAIRS = _PRODUCTS | {
 
 def absorbed(graph: Graph, members: Iterable[NodeId]) -> dict[NodeId, str]:
     """Nodes of ``members`` that ORT fuses away -> "", and nodes whose fused form has a row of its own -> that row (``INTEGERS``:
-    what it is for bytes)."""
+    what it is for bytes; "4" + ``BLOCKS``: for weights in 4 bits)."""
     found: dict[NodeId, str] = {}
     for i in members:
         node = graph.nodes[i]
@@ -37,6 +39,8 @@ def absorbed(graph: Graph, members: Iterable[NodeId]) -> dict[NodeId, str]:
             _gelu(graph, node, found)
         elif node.op_type == "Sqrt":
             _normalisation(graph, node, found)
+        elif node.op_type == "DequantizeLinear":
+            _blocks(graph, node, found)
         elif node.op_type == "MatMulInteger":
             _scaling(graph, node, found)
         if node.op_type in _BETWEEN_PAIRS:
@@ -54,10 +58,22 @@ def _scaling(graph: Graph, node: Node, found: dict[NodeId, str]) -> None:
         after = _reader(graph, after)
 
 
+def _blocks(graph: Graph, node: Node, found: dict[NodeId, str]) -> None:
+    """A constant in blocks before products: ORT makes MatMulNBits of each, for which it rounds the other operand to bytes."""
+    weights = graph.values[node.inputs[0]]
+    readers = [graph.nodes[c] for c in graph.consumers.get(node.outputs[0], ())]
+    if not weights.is_constant or int(node.attr("block_size", 0)) < _LEAST_BLOCK or int(node.attr("axis", 1)) != 0:
+        return
+    if readers and all(r.op_type in ("MatMul", "Gemm") and node.outputs[0] == r.inputs[1] for r in readers):
+        bits = 4 if weights.elem_type in FOUR_BITS else 8
+        found[node.id] = ""
+        found.update({r.id: f"{bits}{BLOCKS}" for r in readers})
+
+
 def _pairs(graph: Graph, node: Node, found: dict[NodeId, str]) -> None:
     """An operator between dequantised operands and a quantised result: ORT computes it in integers. A product may give floats."""
     makers = [graph.nodes[graph.producer[name]] for name in node.inputs if name in graph.producer]
-    if not makers or any(maker.op_type != "DequantizeLinear" for maker in makers):
+    if not makers or any(maker.op_type != "DequantizeLinear" or maker.attr("block_size", 0) for maker in makers):
         return
     after = _reader(graph, node)
     if after is not None and after.op_type in _ACTIVATIONS and node.op_type == "Conv":
