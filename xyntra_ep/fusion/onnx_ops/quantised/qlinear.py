@@ -15,7 +15,7 @@ from xyntra_ep.fusion.graph import Node
 from xyntra_ep.fusion.onnx_ops._operands import Inputs, Lower, f, maybe, normal_axis, one
 from xyntra_ep.fusion.onnx_ops._window import from_last
 from xyntra_ep.fusion.onnx_ops.movement.movement import concat
-from xyntra_ep.fusion.onnx_ops.quantised._integers import dequantise, quantise, rounded, saturated, sums_along
+from xyntra_ep.fusion.onnx_ops.quantised._integers import dequantise, quantise, rounded, sums_along
 from xyntra_ep.fusion.onnx_ops.quantised._made_of import same_values
 from xyntra_ep.fusion.onnx_ops.rows.pooling import max_pool, quantised_average
 from xyntra_ep.fusion.onnx_ops.rows.softmax import softmax
@@ -77,7 +77,7 @@ def _add(c: Context, node: Node, inputs: Inputs) -> Tensor:
         level = _f32("sub", E.call("to_f", zero), zeros)
         for x, ratio in ((w, rw), (v, rv)):
             level = _f32("add", E.call("mul", E.call("to_f", x), ratio), level)
-        return saturated(E.call("round", level), a.dtype)
+        return quantise(level, f(1), None, a.dtype)
 
     return c.map([a, *_numbers(inputs, 1, a.dtype), b, *_numbers(inputs, 4, b.dtype), *to], body, a.dtype)
 

@@ -177,7 +177,7 @@ def _of_levels(c: Context, node: Node, x: Tensor) -> Tensor | None:
     if scale is None or not 0 < scale < math.inf:
         return None
     parameters = [t for t in (made_of.scale, made_of.zero) if t is not None]
-    return dequantised(c, _max_pool(c, node, [made_of.q]), parameters, x.dtype, None)
+    return dequantised(c, max_pool(c, node, [made_of.q]), parameters, x.dtype, None)
 
 
 def _average_pool(c: Context, node: Node, inputs: Inputs) -> Tensor:
