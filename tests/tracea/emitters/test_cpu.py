@@ -28,6 +28,7 @@ from xyntra_ep.tracea.semantic_ir.nodes import (
     Fma,
     Gather,
     Iota,
+    Kernel,
     Reduce,
     Rvalue,
     Select,
@@ -57,11 +58,16 @@ def execute(b: KernelBuilder, caps: Capabilities, *buffers: Array) -> None:
     """Compile the kernel of ``b`` and call it for one unit; ``buffers`` are then what it left in them."""
     kernel, params = b.finish()
     assert not params
+    execute_kernel(kernel, 1, caps, *buffers)
+
+
+def execute_kernel(kernel: Kernel, units: int, caps: Capabilities, *buffers: Array) -> None:
+    """As ``execute``."""
     check_kernel(kernel)
     source = source_of(kernel, caps)
     work = Work(
         buffers=[Buffer(kind=BufferKind.OUTPUT, size_bytes=a.nbytes, data=a.tobytes()) for a in buffers],
-        run=[Step(label="test", kernel=0, buffers=[(i, 0) for i in range(len(buffers))], ranges=[(0, 1)])],
+        run=[Step(label="test", kernel=0, buffers=[(i, 0) for i in range(len(buffers))], ranges=[(0, units)])],
         outputs=[Output(buffer=i, shape=a.shape, dtype=_RAW[a.dtype.itemsize]) for i, a in enumerate(buffers)],
     )
     [results] = carry_out([work], [source], caps)

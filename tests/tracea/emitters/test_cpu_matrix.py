@@ -19,8 +19,18 @@ from xyntra_ep.tracea.runtime.kernel_source import KernelSource
 from xyntra_ep.tracea.runtime.translation_unit import merged
 from xyntra_ep.tracea.semantic_ir.builder import FunctionBuilder, KernelBuilder
 from xyntra_ep.tracea.semantic_ir.capabilities import AVX2, AVX512, SCALAR, Capabilities
-from xyntra_ep.tracea.semantic_ir.matrix_nodes import PackPairs, PairDot, TileConfigure, TileDot, TileShape, TileZero
-from xyntra_ep.tracea.semantic_ir.nodes import INDEX, PointerType, Splat, i32, index
+from xyntra_ep.tracea.semantic_ir.matrix_nodes import (
+    ClampedQuadDot,
+    PackPairs,
+    PairDot,
+    QuadDot,
+    ShortDot,
+    TileConfigure,
+    TileDot,
+    TileShape,
+    TileZero,
+)
+from xyntra_ep.tracea.semantic_ir.nodes import INDEX, Convert, PointerType, Splat, i32, index
 
 pytestmark = pytest.mark.compiler("cc")
 
@@ -66,6 +76,37 @@ def test_one_pair_in_every_lane(caps: Capabilities, lanes: int) -> None:
     got = np.zeros(lanes, dtype=np.float32)
     execute(k, caps, a, b, got)
     np.testing.assert_allclose(got, wide(b) @ wide(a[3:]), rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize(("caps", "lanes"), MACHINES)
+@pytest.mark.parametrize("node", [QuadDot, ClampedQuadDot, ShortDot])
+def test_products_of_integers(caps: Capabilities, lanes: int, node: type[QuadDot | ClampedQuadDot | ShortDot]) -> None:
+    """Random words and the extremes of their types; a clamped sum of two products is the nearest number of 16 bits."""
+    need(caps)
+    left, right = (DType.I16, DType.I16) if node is ShortDot else (DType.U8, DType.I8)
+    low, high = np.iinfo(right.numpy).min, np.iinfo(right.numpy).max
+    k = KernelBuilder("xy_test")
+    p, q, r = k.buffer("a", left), k.buffer("b", right), k.buffer("c", DType.I32, writable=True)
+    total = Convert(i32(lanes), k.load(r, 0, lanes))
+    k.store(r, 0, node(k.load_words(p, 0, lanes), k.load_words(q, 0, lanes), total))
+    for turn, (fill_a, fill_b) in enumerate([(None, None), (None, low), (-1, low), (-1, high), (-1, 64)]):
+        rng = np.random.default_rng(turn)
+        a, b = (words(rng, dtype, lanes, fill) for dtype, fill in ((left, fill_a), (right, fill_b)))
+        c = rng.integers(-(2**31), 2**31, lanes).astype(np.int32)
+        products = a.astype(np.int64) * b
+        if node is ClampedQuadDot:
+            products = (products[:, ::2] + products[:, 1::2]).clip(-(2**15), 2**15 - 1)
+        want = (c + products.sum(axis=1)).astype(np.int32)
+        execute(k, caps, a, b, c)
+        np.testing.assert_array_equal(c, want)
+
+
+def words(rng: np.random.Generator, dtype: DType, lanes: int, fill: int | None) -> Array:
+    limits = np.iinfo(dtype.numpy)
+    shape = (lanes, 4 // dtype.bytes)
+    if fill is None:
+        return rng.integers(limits.min, limits.max + 1, shape).astype(dtype.numpy)
+    return np.full(shape, fill, dtype=np.int64).astype(dtype.numpy)
 
 
 @pytest.mark.parametrize(("caps", "lanes"), MACHINES)

@@ -11,6 +11,7 @@ from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.semantic_ir.builder import FunctionBuilder, KernelBuilder
 from xyntra_ep.tracea.semantic_ir.check import check_kernel
 from xyntra_ep.tracea.semantic_ir.matrix_nodes import (
+    ClampedQuadDot,
     LoadWords,
     PackPairs,
     PairDot,
@@ -88,6 +89,7 @@ BROKEN: dict[str, tuple[str, Callable[[], None]]] = {
     "product of floats": ("products of words", lambda: check(Let(VALUE, PairDot(FLOATS, FLOATS, FLOATS)))),
     "sums in pairs": ("products of words", lambda: check(Let(Var(i32(4), "p"), PairDot(PAIRS, PAIRS, PAIRS)))),
     "integers in floats": ("products of words", lambda: check(Let(VALUE, QuadDot(PAIRS, PAIRS, FLOATS)))),
+    "clamped integers in floats": ("products of words", lambda: check(Let(VALUE, ClampedQuadDot(PAIRS, PAIRS, FLOATS)))),
     "4-bit integers of floats": ("4-bit integer 0 of", lambda: check(Let(VALUE, Nibble(FLOATS, 0)))),
     "a ninth 4-bit integer": ("4-bit integer 8 of", lambda: check(Let(VALUE, Nibble(PAIRS, 8)))),
 }

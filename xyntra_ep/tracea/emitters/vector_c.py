@@ -9,6 +9,7 @@ from typing import Protocol
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.emitters.c_family import CPrinter, Target
 from xyntra_ep.tracea.semantic_ir.matrix_nodes import (
+    ClampedQuadDot,
     LoadWords,
     PackPairs,
     PairDot,
@@ -102,6 +103,7 @@ class VectorPrinter(CPrinter):
             PairDot: lambda e: self._word_dot("pair_dot", e),
             ShortDot: lambda e: self._word_dot("short_dot", e),
             QuadDot: lambda e: self._word_dot("quad_dot", e),
+            ClampedQuadDot: lambda e: self._word_dot("clamped_quad_dot", e),
             Nibble: lambda e: self.target.nibble(e.type, self.expr(e.words), e.position),
             Claim: lambda e: f"{self.target.superstep('claim')}({self.address(e.pointer, e.index)}, {self.expr(e.superstep)})",
             Reached: lambda e: f"{self.target.superstep('reached')}({self.address(e.pointer, e.index)})",
@@ -153,7 +155,7 @@ class VectorPrinter(CPrinter):
             return f"*({self.target.type(kind)} *)({address}) = {value};"
         return f"{self._helper('store', kind, dtype)}({address}, {value});"
 
-    def _word_dot(self, name: str, e: PairDot | ShortDot | QuadDot) -> str:
+    def _word_dot(self, name: str, e: PairDot | ShortDot | QuadDot | ClampedQuadDot) -> str:
         return f"{self._helper(name, e.type)}({self.expr(e.a)}, {self.expr(e.b)}, {self.expr(e.c)})"
 
     def _load_words(self, e: LoadWords) -> str:

@@ -55,6 +55,11 @@ class Capabilities:
         return 512 if self.lanes >= 16 and not self.halves else 256
 
     @property
+    def clamped_bytes(self) -> bool:
+        """Whether products of bytes are there (vpmaddubsw), with sums of two that are clamped to 16 bits, and no better ones."""
+        return self.isa in (Isa.AVX2, Isa.AVX512) and not self.avx512_vnni
+
+    @property
     def has_bf16(self) -> bool:
         """Whether products in bfloat16 are faster than in f32."""
         return self.avx512_bf16 or self.amx_bf16

@@ -20,6 +20,7 @@ from xyntra_ep.errors import InvariantError
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.semantic_ir.matrix_nodes import (
     TILES,
+    ClampedQuadDot,
     LoadWords,
     PackPairs,
     PairDot,
@@ -180,6 +181,7 @@ class Checker:
             PairDot: self._word_dot,
             ShortDot: self._word_dot,
             QuadDot: self._word_dot,
+            ClampedQuadDot: self._word_dot,
             Nibble: self._nibble,
             Claim: lambda e: self._count_at(e.pointer, e.index, e.superstep),
             Reached: lambda e: self._count_at(e.pointer, e.index),
@@ -406,7 +408,7 @@ class Checker:
         self._value(e.high)
         require(_same(e.low.type, e.high.type) and e.low.type.elem is Elem.F32, "pairs of {}, {}", e.low.type, e.high.type)
 
-    def _word_dot(self, e: PairDot | ShortDot | QuadDot) -> None:
+    def _word_dot(self, e: PairDot | ShortDot | QuadDot | ClampedQuadDot) -> None:
         for part in (e.a, e.b, e.c):
             self._value(part)
         a, b, c = e.a.type, e.b.type, e.c.type

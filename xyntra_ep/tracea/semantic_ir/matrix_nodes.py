@@ -2,7 +2,8 @@
 
 words    two or four neighbours along k in one i32 lane, the first in the low bits: pairs of bfloat16 or of 16-bit integers,
          quads of bytes. ``LoadWords`` takes them from memory as they lie, ``PackPairs`` makes pairs of two f32 vectors;
-         ``PairDot``, ``ShortDot`` and ``QuadDot`` multiply: lane l gains the sum over i of a[l][i] * b[l][i]
+         ``PairDot``, ``ShortDot`` and ``QuadDot`` multiply: lane l gains the sum over i of a[l][i] * b[l][i];
+         ``ClampedQuadDot`` does so where no two neighbours have a sum that is large
 tiles    eight registers, each of at most 16 rows of at most 64 bytes (Intel AMX). ``TileConfigure`` says how large they are, for
          all that follows until ``TileRelease``; a register is named by its number
 
@@ -79,6 +80,22 @@ class ShortDot(Rvalue):
 @dataclass(frozen=True, slots=True)
 class QuadDot(Rvalue):
     """c + the sum over i of a[i] * b[i] per lane, of quads of unsigned (a) and signed (b) bytes, in i32 (which wraps)."""
+
+    a: Rvalue
+    b: Rvalue
+    c: Rvalue
+
+    @property
+    def type(self) -> Type:
+        return self.c.type
+
+
+@dataclass(frozen=True, slots=True)
+class ClampedQuadDot(Rvalue):
+    """c + clamp(a[0] * b[0] + a[1] * b[1]) + clamp(a[2] * b[2] + a[3] * b[3]) per lane, of quads of unsigned (a) and signed (b)
+    bytes, in i32 (which wraps). clamp: to the nearest signed 16-bit integer. The same as ``QuadDot``, and faster where bytes have
+    no other product, if |b[0] + b[1]| and |b[2] + b[3]| are at most 128: a sum of both signs is no larger than its parts, and one
+    of equal signs at most 255 * 128."""
 
     a: Rvalue
     b: Rvalue
