@@ -13,15 +13,18 @@ from tests.tracea.kernels.gemm_programs import Array, GemmCase, build, gemm_of
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.ops import Gemm, Product
 from xyntra_ep.tracea.kernels.cpu.gemm import generic
-from xyntra_ep.tracea.kernels.cpu.gemm_integer import quads, shorts
+from xyntra_ep.tracea.kernels.cpu.gemm_integer import clamped, quads, shorts
 from xyntra_ep.tracea.kernels.variant import BuildContext, Variant
 from xyntra_ep.tracea.semantic_ir.capabilities import AVX2, AVX512, SCALAR, Capabilities
 
 pytestmark = pytest.mark.compiler("cc")
 
 Form = tuple[Capabilities, list[Variant[Gemm]]]
+CLAMPED = [*clamped.VARIANTS, *shorts.VARIANTS]  # the second for what the first does not admit
 FORMS = [
     pytest.param(VNNI, quads.VARIANTS, id="quads"),
+    pytest.param(AVX512, CLAMPED, id="clamped-avx512"),
+    pytest.param(AVX2, CLAMPED, id="clamped-avx2"),
     pytest.param(VNNI, shorts.VARIANTS, id="shorts-vnni"),
     pytest.param(AVX512, shorts.VARIANTS, id="shorts-avx512"),
     pytest.param(AVX2, shorts.VARIANTS, id="shorts-avx2"),
@@ -126,8 +129,8 @@ def test_quads_want_an_instruction_and_its_types() -> None:
     assert "f32" in (refusal(replace(case(4, 4, 4), dtypes=(DType.F32,) * 3, product=Product.F32), VNNI) or "")
 
 
-def test_the_doctor_takes_quads_where_they_are() -> None:
-    for caps, name in ((VNNI, "gemm.quads"), (AVX2, "gemm.shorts"), (SCALAR, "gemm.shorts")):
+def test_the_doctor_takes_the_widest_words() -> None:
+    for caps, name in ((VNNI, "gemm.quads"), (AVX2, "gemm.clamped"), (AVX512, "gemm.clamped"), (SCALAR, "gemm.shorts")):
         program, _, _ = build(case(128, 768, 768))
         [(_, decision)] = plan_for(program, caps).decisions
         assert decision.chosen.name == name

@@ -6,15 +6,16 @@ end is less than a vector. As with the rows, no panel is a small rest, which the
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from xyntra_ep.tracea.core_ir.dims import Size, ceildiv
 from xyntra_ep.tracea.core_ir.dtypes import DType
-from xyntra_ep.tracea.kernels.cpu.gemm._tile import Tile
+from xyntra_ep.tracea.kernels.cpu.gemm._left import LeftRows
+from xyntra_ep.tracea.kernels.cpu.gemm._tile import Excess, Matrix, Tile
 from xyntra_ep.tracea.kernels.variant import TempBuffer, ValueBuffer
-from xyntra_ep.tracea.semantic_ir.builder import KernelBuilder
-from xyntra_ep.tracea.semantic_ir.nodes import Rvalue, lt, vmin
+from xyntra_ep.tracea.semantic_ir.builder import BlockBuilder, KernelBuilder
+from xyntra_ep.tracea.semantic_ir.nodes import Rvalue, Var, index, lt, vmin
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +71,48 @@ class PanelLayout:
     padded: bool
     fetch: bool
     copied: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExcessPanels:
+    """The buffers of what clamped words leave out (gemm_integer/_excess.py makes it): panels of one width, ``most`` steps each,
+    and the ``rows`` of a that these multiply."""
+
+    offsets: TempBuffer
+    words: TempBuffer
+    most: int
+    rows: LeftRows
+
+    @property
+    def buffers(self) -> tuple[TempBuffer, ...]:
+        """As a kernel has them, see `ExcessCode`."""
+        assert isinstance(self.rows.buffer, TempBuffer)
+        return self.offsets, self.words, self.rows.buffer
+
+
+class ExcessCode:
+    """Of a tile whose steps are clamped words. Declares the buffers in ``kernel``."""
+
+    def __init__(self, kernel: KernelBuilder, panels: ExcessPanels, tile: Tile) -> None:
+        assert tile.words is not None
+        self._kernel = kernel
+        self._panels = panels
+        self._offsets = kernel.buffer("offsets", DType.I32)
+        self._words = kernel.buffer("excess", tile.words.right)
+        self._rows: Var = kernel.buffer("halves", tile.words.left)
+
+    def at(self, block: BlockBuilder, tile: Tile, at: Sequence[Rvalue]) -> Excess:
+        """Of the panel and of the rows of a tile at (batch..., row, column) ``at``."""
+        panels, (*batch, row, column) = self._panels, at
+        panel = block.let("panel", column // tile.columns)
+        start = block.let("start", panels.rows.start(self._kernel, batch, row))
+        return Excess(
+            a=Matrix(
+                pointer=block.pointer("half", self._rows, start), row=self._kernel.param(panels.rows.row), step=index(tile.depth)
+            ),
+            offsets=block.pointer("offsets", self._offsets, panel * (panels.most + 1)),
+            words=block.pointer("more", self._words, panel * (panels.most * tile.columns * tile.depth)),
+        )
 
 
 def even_panels(columns: Size, tile: Tile) -> Panels:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from xyntra_ep.tracea.core_ir.dims import Size, ceildiv, product, smax, smin
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.kernels.cpu.gemm._choice import FEW_BLOCKS, product_ns, weight_ns
-from xyntra_ep.tracea.kernels.cpu.gemm._columns import PanelLayout
+from xyntra_ep.tracea.kernels.cpu.gemm._columns import ExcessCode, ExcessPanels, PanelLayout
 from xyntra_ep.tracea.kernels.cpu.gemm._finish import SharedFinish, is_long
 from xyntra_ep.tracea.kernels.cpu.gemm._left import LeftRows, rows_in_place
 from xyntra_ep.tracea.kernels.cpu.gemm._pack import pack_panel
@@ -35,11 +35,16 @@ UNIT_NS = 10_000  # what a unit should take at least where the panels stay in th
 
 
 def multiply(
-    shape: GemmShape, tile: Tile, b: PanelLayout, context: BuildContext, words_of_a: LeftRows | None = None
+    shape: GemmShape,
+    tile: Tile,
+    b: PanelLayout,
+    context: BuildContext,
+    words_of_a: LeftRows | None = None,
+    excess: ExcessPanels | None = None,
 ) -> KernelCall:
     """The call that computes all of ``shape.op`` from packed or readable panels. ``words_of_a``: its rows for a tile of words, of
-    whole words."""
-    return _Multiply(shape, tile, b, context, words_of_a).call()
+    whole words; ``excess``: what clamped words leave out."""
+    return _Multiply(shape, tile, b, context, words_of_a, excess).call()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +62,15 @@ class _Unit:
 
 
 class _Multiply:
-    def __init__(self, shape: GemmShape, tile: Tile, b: PanelLayout, context: BuildContext, words_of_a: LeftRows | None) -> None:
+    def __init__(
+        self,
+        shape: GemmShape,
+        tile: Tile,
+        b: PanelLayout,
+        context: BuildContext,
+        words_of_a: LeftRows | None,
+        excess: ExcessPanels | None,
+    ) -> None:
         self.shape = shape
         self.rows_of_a = words_of_a or rows_in_place(shape)
         self.steps = ceildiv(shape.depth, tile.depth) if tile.words else shape.depth
@@ -80,6 +93,8 @@ class _Multiply:
         self.k = k
         self.a = k.buffer("a", a.dtype if tile.words is None else tile.words.left)
         self.weights = k.buffer("w", b.dtype)
+        self.excess = excess
+        excess_code = None if excess is None else ExcessCode(k, excess, tile)
         result = k.buffer("out", out.dtype, writable=True)
         groups = shape.groups
         self.epilogue = Epilogue(
@@ -99,6 +114,7 @@ class _Multiply:
             shared_finish=SharedFinish(k, self.epilogue, self.op.output, result)
             if is_long(self.epilogue) or self.parts is not None
             else None,
+            excess=excess_code,
         )
 
     def call(self) -> KernelCall:
@@ -110,6 +126,7 @@ class _Multiply:
             buffers=(
                 self.rows_of_a.buffer,
                 self.b.buffer,
+                *(() if self.excess is None else self.excess.buffers),
                 ValueBuffer(value=self.op.output.value),
                 *self.epilogue.buffers,
             ),

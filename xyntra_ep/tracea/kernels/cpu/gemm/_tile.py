@@ -12,13 +12,13 @@ on how the rows were divided.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.kernels.cpu.shared.streams import elements_of_a_line
 from xyntra_ep.tracea.semantic_ir.builder import BlockBuilder
 from xyntra_ep.tracea.semantic_ir.capabilities import Capabilities, Prefetching
-from xyntra_ep.tracea.semantic_ir.matrix_nodes import PairDot, QuadDot, ShortDot
+from xyntra_ep.tracea.semantic_ir.matrix_nodes import ClampedQuadDot, PairDot, QuadDot, ShortDot
 from xyntra_ep.tracea.semantic_ir.nodes import (
     Const,
     Convert,
@@ -34,7 +34,7 @@ from xyntra_ep.tracea.semantic_ir.nodes import (
     index,
 )
 
-Dot = type[PairDot] | type[ShortDot] | type[QuadDot]
+Dot = type[PairDot] | type[ShortDot] | type[QuadDot] | type[ClampedQuadDot]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +56,7 @@ class Words:
 BF16_PAIRS = Words(name="pairs", left=DType.BF16, right=DType.BF16, dot=PairDot, sums=DType.F32)
 I16_PAIRS = Words(name="shorts", left=DType.I16, right=DType.I16, dot=ShortDot)
 BYTE_QUADS = Words(name="quads", left=DType.U8, right=DType.I8, dot=QuadDot)
+CLAMPED_QUADS = Words(name="clamped", left=DType.U8, right=DType.I8, dot=ClampedQuadDot)  # exact with an ``Excess`` beside them
 
 NEAR = 2  # cache lines for each lane: how far ahead a tile fetches in order. 0.5 to 2 KiB are alike with 8 lanes
 
@@ -118,6 +119,16 @@ class Ahead:
     locality: int = 2
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Excess:
+    """What the words of a panel leave out, as steps of its own (gemm_integer/_excess.py). ``a``: the rows that these multiply;
+    ``offsets``: how many there are, then where each begins in such a row; ``words``: their rows, like those of b."""
+
+    a: Matrix
+    offsets: Pointer
+    words: Pointer
+
+
 def lines_of_iteration(tile: Tile, elements_of_line: int) -> int:
     """The cache lines of a packed panel that one iteration of the k loop uses."""
     return max(1, tile.depth * tile.columns * tile.unroll // elements_of_line)
@@ -154,6 +165,7 @@ def accumulate(
     ahead: Ahead | None = None,
     start: Matrix | None = None,
     whole_iterations: bool = False,
+    excess: Excess | None = None,
 ) -> list[list[Rvalue]]:
     """Emit the loops; returns the sums by row and vector. ``depth``: steps of k, known to be a multiple of ``unroll`` with
     ``whole_iterations``; ``count``: b has only so many columns from its pointer on; ``start``: what the sums start from (rows and
@@ -164,6 +176,31 @@ def accumulate(
         for i, row in enumerate(sums[0]):
             for j, c in enumerate(row):
                 block.assign(c, block.load(start.pointer, index(i) * start.row + j * tile.lanes, tile.lanes))
+    _steps(block, tile, a, b, sums, depth, count, ahead, whole_iterations)
+    if excess is not None:
+        with block.loop("more", 0, block.let("number", block.load(excess.offsets, 0))) as more:
+            moved = Offset(excess.a.pointer, block.let("at", block.load(excess.offsets, more + 1)))
+            words = Matrix(pointer=Offset(excess.words, more * b.row), row=b.row, step=b.step)
+            _step(block, tile, replace(excess.a, pointer=moved), words, sums[0], index(0), None)
+    for phase in range(1, tile.phases):
+        for row, others in zip(sums[0], sums[phase], strict=True):
+            for c, d in zip(row, others, strict=True):
+                block.assign(c, c + d)
+    return [list(row) for row in sums[0]]
+
+
+def _steps(
+    block: BlockBuilder,
+    tile: Tile,
+    a: Matrix,
+    b: Matrix,
+    sums: list[list[list[Var]]],
+    depth: Rvalue,
+    count: Rvalue | None,
+    ahead: Ahead | None,
+    whole_iterations: bool,
+) -> None:
+    """All of them, for ``sums`` in phases."""
     has_rest = tile.unroll > 1 and not whole_iterations
     whole = block.let("whole", depth - depth % tile.unroll) if has_rest else depth
     with block.loop("k", 0, whole, tile.unroll) as k:
@@ -176,11 +213,6 @@ def accumulate(
     if has_rest and depth % tile.unroll != index(0):
         with block.loop("k", whole, depth) as k:
             _step(block, tile, a, b, sums[0], k, count)
-    for phase in range(1, tile.phases):
-        for row, more in zip(sums[0], sums[phase], strict=True):
-            for c, d in zip(row, more, strict=True):
-                block.assign(c, c + d)
-    return [list(row) for row in sums[0]]
 
 
 def _step(block: BlockBuilder, tile: Tile, a: Matrix, b: Matrix, sums: list[list[Var]], k: Rvalue, count: Rvalue | None) -> None:

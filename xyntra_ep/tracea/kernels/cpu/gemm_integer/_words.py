@@ -7,7 +7,8 @@ from xyntra_ep.tracea.core_ir.ops import Gemm, Product
 from xyntra_ep.tracea.kernels.cpu.gemm._choice import peak_of
 from xyntra_ep.tracea.kernels.cpu.gemm._columns import PanelLayout, uniform_panels
 from xyntra_ep.tracea.kernels.cpu.gemm._multiply import multiply
-from xyntra_ep.tracea.kernels.cpu.gemm._tile import Tile, Words
+from xyntra_ep.tracea.kernels.cpu.gemm._tile import CLAMPED_QUADS, Tile, Words
+from xyntra_ep.tracea.kernels.cpu.gemm_integer._excess import even_elements, excess_of, split_off
 from xyntra_ep.tracea.kernels.cpu.gemm_integer._left import left_words
 from xyntra_ep.tracea.kernels.cpu.gemm_integer._pack import pack_words, panels_of
 from xyntra_ep.tracea.kernels.shared.gemm_shape import own_batches, shape_of
@@ -52,4 +53,14 @@ def build_words(op: Gemm, config: Config, words: Words, context: BuildContext) -
         fetch=True,
     )
     rows, copying = left_words(shape, panels, context)
-    return [pack_words(shape, weights, panels, context), *copying, multiply(shape, tile, layout, context, rows)]
+    packing = pack_words(shape, weights, panels, context)
+    if words is not CLAMPED_QUADS:
+        return [packing, *copying, multiply(shape, tile, layout, context, rows)]
+    excess = excess_of(shape, panels)
+    return [
+        packing,
+        split_off(panels, weights, excess, context),
+        *copying,
+        even_elements(shape, panels, rows, excess, context),
+        multiply(shape, tile, layout, context, rows, excess),
+    ]

@@ -29,7 +29,7 @@ def space(op: Gemm, context: BuildContext) -> Sequence[Axis]:
 
 
 def default(op: Gemm, context: BuildContext) -> Config:
-    return best_tile(op.domain[-1], context.caps)
+    return best_tile(op.domain[-1], context.caps, of_integers=True)
 
 
 def cost_ns(op: Gemm, config: Config, context: BuildContext) -> float:

@@ -4,7 +4,7 @@ prepare   b -> panels of pairs of 16-bit integers, when it is constant; else in 
 run       a -> rows of 16-bit integers; then as gemm.packed_b, a pair where that takes one f32
 
 Exact on every machine: a product of bytes has 16 bits, and a sum of two of them is made in 32. (`vpmaddubsw`, which multiplies
-bytes, makes it in 16, and saturates.)
+bytes, makes it in 16, and saturates: see gemm.clamped.)
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def space(op: Gemm, context: BuildContext) -> Sequence[Axis]:
 
 
 def default(op: Gemm, context: BuildContext) -> Config:
-    return best_tile(op.domain[-1], context.caps)
+    return best_tile(op.domain[-1], context.caps, of_integers=True)
 
 
 def cost_ns(op: Gemm, config: Config, context: BuildContext) -> float:
