@@ -70,6 +70,17 @@ def test_a_gated_layer(isa: str, bits: int, zeros: bool, monkeypatch: pytest.Mon
         assert error(session.run(None, feeds)[0], run_cpu(model, feeds)[0]) < MAX_ERR
 
 
+@pytest.mark.parametrize("level", [1, 2, 4])
+def test_what_accuracy_level_allows(level: int) -> None:
+    """Rounded to bfloat16 at most, and not at all where that is not allowed, or the session is strict."""
+    model, exact = gated(level=level), gated()
+    feeds = feeds_of(40)
+    wanted = run_cpu(exact, feeds)[0]
+    assert error(planned(model).run(None, feeds)[0], wanted) < (MAX_ERR if level < 2 else 2e-2)
+    assert error(planned(model, {"fp32_strict": "1"}).run(None, feeds)[0], wanted) < MAX_ERR
+    assert error(planned(model).run(None, feeds_of(1))[0], run_cpu(exact, feeds_of(1))[0]) < MAX_ERR
+
+
 def test_half_precision() -> None:
     model = gated(dtype=np.float16)
     session = planned(model)

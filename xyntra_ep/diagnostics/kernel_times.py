@@ -70,6 +70,7 @@ class RunTimes:
 
 
 _OFF, _STEPS, _RUNS = range(3)  # what `xyntra_profile` times
+_IN_BLOCKS = "gemm.block_weights"  # multiplies in more than one type
 _OF_BYTES = frozenset({"clamped", "quads", "shorts"})  # what the last part of their name says
 _MATRIX_UNITS = re.compile("fragments|wgmma")  # in the names of their kernels
 Row = Mapping[str, Any]
@@ -207,7 +208,7 @@ def multiplied_in(variant: str, symbols: Sequence[str]) -> str:
     >>> multiplied_in("gemm.fragments", ["xy_gemm_f32_fragments_128x128"])
     'tf32'
     """
-    if "bf16" in variant:
+    if "bf16" in variant or (variant == _IN_BLOCKS and any("_pairs_" in symbol for symbol in symbols)):
         return "bf16"
     if variant.partition(".")[2] in _OF_BYTES:
         return "int8"

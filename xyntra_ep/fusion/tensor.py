@@ -102,7 +102,8 @@ class GemmNode(TNode):
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class BlockGemmNode(TNode):
-    """See core_ir.ops.BlockGemm: ``a`` [..., M, K], the integers ``q`` in bytes, ``scales`` and ``zeros`` (one or none)."""
+    """See core_ir.ops.BlockGemm: ``a`` [..., M, K], the integers ``q`` in bytes, ``scales`` and ``zeros`` (one or none),
+    ``may_round``."""
 
     a: Tensor
     q: Tensor
@@ -110,6 +111,7 @@ class BlockGemmNode(TNode):
     zeros: tuple[Tensor, ...]
     bits: int
     block: int
+    may_round: bool = False
 
 
 @dataclass(slots=True, eq=False, kw_only=True)

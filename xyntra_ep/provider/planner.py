@@ -409,7 +409,12 @@ class Planner:
     @property
     def _target(self) -> Target:
         on_device = self.context.device is not None
-        return Target(product=self.precision.product, halves=self.context.halves, counts_in_32_bits=on_device)
+        return Target(
+            product=self.precision.product,
+            halves=self.context.halves,
+            counts_in_32_bits=on_device,
+            strict=self.options.fp32_strict,
+        )
 
     def _island(
         self,

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from dataclasses import replace
+from typing import Any
+
 import numpy as np
 import pytest
 
 from tests.support.models.alternatives import one_island
 from tests.support.models.model_text import normal, parse
+from tests.tracea.kernels.block_programs import BlockCase, build, op_of
 from xyntra_ep.fusion.passes.choose_precision import choose_precision
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.interpreter import interpret
@@ -65,6 +70,19 @@ def test_fp32_changes_nothing() -> None:
     program, same = residual(), residual()
     choose_precision(program, Product.F32, halves={DType.BF16})
     assert program.ops == same.ops and program.values == same.values
+
+
+def test_a_model_that_allows_to_round_is_rounded_where_that_is_fast() -> None:
+    def found(*, may_round: bool = True, halves: Collection[DType] = (DType.BF16,), **more: Any) -> Product:
+        program, _, _ = build(BlockCase(m=3, k=64, n=8))
+        program.ops[0] = replace(op_of(program), may_round=may_round)
+        choose_precision(program, more.pop("product", Product.F32), halves=halves, **more)
+        return op_of(program).product
+
+    assert found() is Product.BF16 and found(may_round=False) is Product.F32
+    assert found(halves=()) is Product.F32 and found(halves=(DType.F16,)) is Product.F32 and found(strict=True) is Product.F32
+    assert found(product=Product.F16, halves=(DType.F16, DType.BF16)) is Product.F16
+    assert found(product=Product.BF16, may_round=False) is Product.BF16
 
 
 @pytest.mark.parametrize("half", [DType.BF16, DType.F16])

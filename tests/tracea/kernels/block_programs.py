@@ -12,7 +12,7 @@ from xyntra_ep.tracea.core_ir.dims import Size, symbol
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.expr import Expr, acc, axis, call, load
 from xyntra_ep.tracea.core_ir.interpreter import random_like
-from xyntra_ep.tracea.core_ir.ops import Binding, BlockGemm, Operand, Program, SymbolKind, Value, ValueKind
+from xyntra_ep.tracea.core_ir.ops import Binding, BlockGemm, Operand, Product, Program, SymbolKind, Value, ValueKind
 
 Array = NDArray[Any]
 
@@ -20,7 +20,7 @@ Array = NDArray[Any]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BlockCase:
     """``zeros``: the type of the zero points, None for none. ``batch``: leading axes of a. ``symbolic``: m is known at run time
-    only; ``constant``: whether the weights are."""
+    only; ``constant``: whether the weights are. ``product``: what is multiplied in."""
 
     m: int
     k: int
@@ -35,6 +35,7 @@ class BlockCase:
     symbolic: bool = True
     constant: bool = True
     transposed: bool = False
+    product: Product = Product.F32
 
     @property
     def blocks(self) -> int:
@@ -89,6 +90,7 @@ class _Builder:
                 bits=case.bits,
                 block=case.block,
                 has_zeros=case.zeros is not None,
+                product=case.product,
                 epilogue=epilogue,
                 output=p.operand(len(p.values) - 1),
                 label="block gemm",

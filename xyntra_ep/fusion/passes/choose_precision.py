@@ -45,9 +45,9 @@ from xyntra_ep.tracea.core_ir.ops import (
 LEAST_DEPTH = 16  # a product of fewer terms costs its epilogue, whatever it multiplies in
 
 
-def choose_precision(program: Program, product: Product, *, halves: Collection[DType]) -> None:
+def choose_precision(program: Program, product: Product, *, halves: Collection[DType], strict: bool = False) -> None:
     """Change ``program`` in place so that its products are in ``product``. ``halves``: the 16-bit floats that the machine
-    multiplies in, ``product``'s among them.
+    multiplies in, ``product``'s among them. ``strict``: also where the model itself allows to round.
 
     With F32 only what costs no digit is done: products of what the model itself stores in one of ``halves``, and f32 in place
     of narrower temporaries that are not.
@@ -59,7 +59,7 @@ def choose_precision(program: Program, product: Product, *, halves: Collection[D
     _widen_operands(program, widen)
     constants = _constants(program)
     for i, op in enumerate(program.ops):
-        program.ops[i] = _marked(op, product, constants, halves)
+        program.ops[i] = _marked(op, product, constants, halves, strict)
     if half is not None:
         _Storage(program, half).narrow()
 
@@ -125,9 +125,12 @@ def _cast(program: Program, operand: Operand) -> tuple[Pointwise, Operand]:
     return op, Operand(value=number, dtype=DType.F32, shape=operand.shape, strides=strides)
 
 
-def _marked(op: CoreOp, product: Product, constants: set[int], halves: Collection[DType]) -> CoreOp:
+def _marked(op: CoreOp, product: Product, constants: set[int], halves: Collection[DType], strict: bool) -> CoreOp:
     if not isinstance(op, ProductOp):
         return op
+    if isinstance(op, BlockGemm):
+        rounds = product.matrix is not None or (op.may_round and not strict and DType.BF16 in halves)
+        return replace(op, product=product if product.matrix is not None else Product.BF16) if rounds else op
     operands = op.inputs[: op.reads_directly]
     if not all(o.dtype.is_float for o in operands):
         return op
@@ -286,7 +289,8 @@ def _with_dtype(op: CoreOp, values: Collection[int], dtype: DType) -> CoreOp:
 
 def _run(draft: Draft) -> None:
     if draft.target is not None:
-        choose_precision(draft.program, draft.target.product, halves=draft.target.halves)
+        target = draft.target
+        choose_precision(draft.program, target.product, halves=target.halves, strict=target.strict)
 
 
 PASS = Pass(

@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.support.machine import WIDEST
+from tests.support.machine import BF16_PAIRS, WIDEST
 from tests.support.printed import c_text
 from tests.support.run_program import check_program, plan_for
 from tests.tracea.kernels.block_programs import BlockCase, build, op_of
 from xyntra_ep.tracea.core_ir.dims import evaluate
 from xyntra_ep.tracea.core_ir.dtypes import DType
+from xyntra_ep.tracea.core_ir.ops import Product
 from xyntra_ep.tracea.kernels.cpu.gemm._choice import best_tile
 from xyntra_ep.tracea.kernels.cpu.gemm._tile import Tile
 from xyntra_ep.tracea.kernels.cpu.gemm_blocks import block_weights, generic
@@ -30,6 +31,7 @@ VARIANTS = block_weights.VARIANTS
 MACHINES = [pytest.param(caps, id=caps.isa) for caps in (AVX512, AVX2, NEON, SCALAR)]
 FORMS = [(bits, zeros) for bits in (4, 8) for zeros in (None, DType.U8, DType.F32)]
 F32_ERR = 3e-6  # the rounding of the sums
+BF16_ERR = 6e-3  # also that of operands, which a kernel need not do
 
 
 def check(case: BlockCase, caps: Capabilities, max_err: float = F32_ERR, variants: Any = VARIANTS) -> None:
@@ -112,6 +114,41 @@ def test_half_precision(caps: Capabilities) -> None:
     for m in (1, 3, 29):
         check(BlockCase(m=m, k=48, n=53, dtype=DType.F16, scale_dtype=DType.F16, zeros=DType.F16), caps, 6e-4)
         check(BlockCase(m=m, k=48, n=53, scale_dtype=DType.F16), caps)
+
+
+@pytest.mark.parametrize("caps", [pytest.param(c, id=name) for name, c in (("pairs", BF16_PAIRS), ("plain", AVX512))])
+@pytest.mark.parametrize(("bits", "zeros"), FORMS)
+def test_in_bfloat16(caps: Capabilities, bits: int, zeros: DType | None) -> None:
+    """Where there are no products of pairs, and for a few rows, more digits are kept than are asked for."""
+    case = BlockCase(m=1, k=80, n=67, bits=bits, zeros=zeros, epilogue="bias", product=Product.BF16)
+    for m, k in ((1, 77), (3, 80), (13, 77), (19, 80), (61, 32)):
+        check(replace(case, m=m, k=k), caps, BF16_ERR)
+    for dtype in (DType.F16, DType.BF16):
+        scales = DType.F16 if dtype is DType.F16 else DType.F32
+        check(replace(case, m=37, dtype=dtype, scale_dtype=scales, zeros=None if zeros is None else DType.U8), caps, 8e-3)
+    check(replace(case, m=20, batch=(3,), symbolic=False), caps, BF16_ERR)
+    check(replace(case, m=31, transposed=True), caps, BF16_ERR)
+
+
+def test_pairs_are_multiplied_exactly_as_defined() -> None:
+    """Numbers of few bits: nothing is rounded, so many rows are equal to the interpreter's whatever the order of sums."""
+    program, inputs, constants = build(BlockCase(m=37, k=96, n=64, product=Product.BF16))
+    inputs[0] = np.random.default_rng(0).integers(-8, 9, inputs[0].shape).astype(np.float32)
+    constants[1] = np.exp2(np.random.default_rng(1).integers(-2, 3, constants[1].shape)).astype(np.float32)
+    check_program(program, inputs, constants, BF16_PAIRS, 0, variants=VARIANTS)
+    [kernel] = [k for k in plan_for(program, BF16_PAIRS, variants=VARIANTS).kernels if "_pairs_" in k.symbol]
+    assert "xy_pair_dot" in kernel.text
+
+
+def test_a_part_of_pairs_is_twice_as_long() -> None:
+    tile = best_tile(96, BF16_PAIRS)
+    shape = Tile(rows=tile["rows"], vectors=tile["columns"] // 16, lanes=16)
+    long, _, _ = build(BlockCase(m=1, k=1 << 20, n=1))
+    weights = PackedWeights(op=op_of(long), tile=shape)
+    most = part_of_depth(weights, DType.BF16)
+    assert most > 1.8 * part_of_depth(weights)
+    for depth in (2 * most, 3 * most - 19):
+        check(BlockCase(m=3 * tile["rows"] + 1, k=depth, n=70, zeros=DType.U8, product=Product.BF16), BF16_PAIRS, BF16_ERR)
 
 
 @pytest.mark.parametrize("caps", MACHINES)

@@ -1,21 +1,21 @@
 """gemm.block_weights: a matrix product whose constant weights stay integers of 4 or 8 bits, scaled in blocks along k.
 
     prepare   rows of n -> panels [k][columns] of integers, [block][columns] of scales and zero points
-    run       out = epilogue(a . ((integers - zeros) * scales)), in f32
+    run       out = epilogue(a . ((integers - zeros) * scales)), in f32; many rows in bfloat16 where that is asked for, and fast
 
 Half a byte for a weight: where weights come from memory for every row (a decoder's step), an eighth of the time. With many rows
-it costs what f32 costs, and saves memory only.
+it costs what f32 or bfloat16 costs, and saves memory only.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xyntra_ep.tracea.core_ir.dims import Size, typical
+from xyntra_ep.tracea.core_ir.dims import Size, le, select, typical
 from xyntra_ep.tracea.core_ir.ops import BlockGemm
 from xyntra_ep.tracea.kernels.cpu.gemm._choice import product_ns, tile_of, tile_refusal, tile_space, widest_tile
 from xyntra_ep.tracea.kernels.cpu.gemm_blocks import generic
-from xyntra_ep.tracea.kernels.cpu.gemm_blocks._multiply import multiply
+from xyntra_ep.tracea.kernels.cpu.gemm_blocks._multiply import DIRECT, multiplies_pairs, multiply
 from xyntra_ep.tracea.kernels.cpu.gemm_blocks._pack import pack
 from xyntra_ep.tracea.kernels.cpu.gemm_blocks._weights import PackedWeights
 from xyntra_ep.tracea.kernels.shared.gemm_shape import GemmShape, shape_of
@@ -54,7 +54,11 @@ def _run_ns(weights: PackedWeights, shape: GemmShape, context: BuildContext) -> 
     """The products, and beside them the widening of every weight, which is as much work as a product of one row."""
     caps = context.caps
     widening = 2 * weights.depth * weights.columns // max(1, int(caps.fma_gflops))
-    return product_ns(shape, caps) + max(widening, _memory_ns(weights, context))
+    multiplying = product_ns(shape, caps)
+    if multiplies_pairs(weights.op, caps):
+        in_pairs = multiplying * int(caps.fma_gflops) // max(1, int(caps.bf16_gflops))
+        multiplying = select(le(shape.m, DIRECT * weights.tile.rows), multiplying, in_pairs)
+    return multiplying + max(widening, _memory_ns(weights, context))
 
 
 def _memory_ns(weights: PackedWeights, context: BuildContext) -> int:
@@ -71,7 +75,7 @@ def build(op: BlockGemm, config: Config, context: BuildContext) -> list[KernelCa
     buffers = tuple(TempBuffer(name=name, size_bytes=weights.panels * size) for name, size in sizes)
     return [
         pack(weights, buffers, _PACKING * _memory_ns(weights, context)),
-        multiply(shape, weights, buffers, _run_ns(weights, shape, context), context),
+        *multiply(shape, weights, buffers, _run_ns(weights, shape, context), context),
     ]
 
 
