@@ -3,7 +3,6 @@ typedef __INT64_TYPE__ i64;
 typedef float f32x16 __attribute__((vector_size(64), aligned(4), may_alias));
 typedef int i32x16 __attribute__((vector_size(64), aligned(4), may_alias));
 typedef signed char s_i8x16 __attribute__((vector_size(16), aligned(1), may_alias));
-typedef short s_i16x16 __attribute__((vector_size(32), aligned(2), may_alias));
 static inline __attribute__((always_inline)) i64 xy_min_index(i64 a, i64 b) { return a < b ? a : b; }
 static inline __attribute__((always_inline)) f32x16 xy_load_n_f32_f32x16(const float *p, i64 n) { unsigned short k = n >= 16 ? 65535 : n <= 0 ? 0 : (unsigned short)((1u << n) - 1); return __builtin_ia32_loadups512_mask((const float *)p, (f32x16){0}, k); }
 static inline __attribute__((always_inline)) f32x16 xy_abs_f32x16(f32x16 a) { return (f32x16)((i32x16)a & 0x7fffffff); }
@@ -23,7 +22,7 @@ static inline __attribute__((always_inline)) f32x16 xy_min_f32x16(f32x16 a, f32x
  return __builtin_ia32_minps512_mask(a, b, a, -1, 4);
 #endif
  }
-static inline __attribute__((always_inline)) void xy_store_i8_i32x16(signed char *p, i32x16 v) { *(s_i8x16 *)p = __builtin_convertvector(__builtin_convertvector(__builtin_convertvector(v, i32x16), s_i16x16), s_i8x16); }
+static inline __attribute__((always_inline)) void xy_store_i8_i32x16(signed char *p, i32x16 v) { s_i8x16 r; __asm__("vpmovdb %1, %0" : "=v"(r) : "v"(v)); *(s_i8x16 *)p = r; }
 __attribute__((visibility("default")))
 void xy_gemm_quantise_f32_16_avx512(void *const *buffers, const i64 *params, i64 begin, i64 end) {
   const float *const b_b0 = (const float *)buffers[0];
