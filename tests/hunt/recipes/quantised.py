@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.hunt.generation.builder import Builder, Value
+from tests.hunt.generation.builder import Builder, Rejected, Value
 from tests.hunt.recipes._quantised import BYTES, byte_image, channels, fill_of, scale, some_bytes, weights, window, zero_point
 from tests.hunt.recipes._row import Recipe, maybe
 
@@ -63,6 +63,8 @@ def _scaled_product(is_dynamic: bool, b: Builder) -> None:
     a = b.any((np.float32,), least=1) if is_dynamic else some_bytes(b)
     n = b.extent()
     w = weights(b, [a.extents[-1], n])
+    if not w.constant:
+        raise Rejected("a run may have sums of nothing")
     columns = n[0] if len(set(n)) == 1 and n[0] and w.constant and b.chance(0.4) else 0
     bias = b.constant(b.rng.uniform(-1, 1, n[0]).astype(np.float32)) if columns and b.chance(0.6) else None
     operands: list[Value | None] = [scale(b, columns)]
