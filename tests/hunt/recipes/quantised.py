@@ -65,7 +65,7 @@ def _scaled_product(is_dynamic: bool, b: Builder) -> None:
     w = weights(b, [a.extents[-1], n])
     if not w.constant:
         raise Rejected("a run may have sums of nothing")
-    columns = n[0] if len(set(n)) == 1 and n[0] and w.constant and b.chance(0.4) else 0
+    columns = n[0] if len(set(n)) == 1 and n[0] and b.chance(0.4) else 0
     bias = b.constant(b.rng.uniform(-1, 1, n[0]).astype(np.float32)) if columns and b.chance(0.6) else None
     operands: list[Value | None] = [scale(b, columns)]
     if not is_dynamic:
