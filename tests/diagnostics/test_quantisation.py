@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import onnx
+import onnxruntime as ort
 import pytest
 
 from tests.support.models.model_text import Array, normal, parse
@@ -155,3 +156,20 @@ def test_a_quantised_model_is_compared(tmp_path: Path, capsys: pytest.CaptureFix
     assert "from what the operators define" in out and "rounding" in out
     onnx.save(model_of("(float[N] x) => (float[N] y) { y = Relu (x) }"), plain := tmp_path / "plain.onnx")
     assert compare(plain, options={"claim": "all"}).quantised is None
+
+
+@pytest.mark.native
+@pytest.mark.compiler("cc")
+def test_a_file_in_another_format_is_compared_without(tmp_path: Path) -> None:
+    onnx.save(pair(0.05), source := tmp_path / "pair.onnx")
+    settings = ort.SessionOptions()
+    settings.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+    settings.optimized_model_filepath = str(path := tmp_path / "pair.ort")
+    settings.add_session_config_entry("session.save_model_format", "ORT")
+    ort.InferenceSession(source, settings, providers=["CPUExecutionProvider"])
+    assert compare(path, options={"claim": "all"}).quantised is None
+
+
+def test_a_model_that_does_not_run_in_floats_is_told() -> None:
+    found = separated(pair(0.05), {"x": X[:, :3]}, {}, {})
+    assert not found.tensors and found.unknown.startswith("a quantised model written in floats: ")

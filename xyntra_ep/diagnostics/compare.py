@@ -220,6 +220,8 @@ def _quantising(path: str | Path) -> ModelProto | None:
         import onnx
     except ImportError:
         return None
+    if Path(path).suffix == ".ort":  # ONNX Runtime's own format
+        return None
     model = onnx.load(path, load_external_data=False)
     if not quantises(model):
         return None

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from xyntra_ep.diagnostics.distance.drift import numbers
-from xyntra_ep.diagnostics.sessions import open_session
+from xyntra_ep.diagnostics.sessions import open_session, said_by
 from xyntra_ep.diagnostics.sizes import Array
 from xyntra_ep.errors import XyntraError
 
@@ -81,7 +81,10 @@ def _outputs(model: ModelProto, feeds: Mapping[str, Array]) -> dict[str, Any]:
     """Of ONNX Runtime's CPU provider, node by node."""
     session = open_session(model.SerializeToString(), optimised=False)
     names = [o.name for o in session.get_outputs()]
-    return dict(zip(names, session.run(names, dict(feeds)), strict=True)) if names else {}
+    try:
+        return dict(zip(names, session.run(names, dict(feeds)), strict=True)) if names else {}
+    except Exception as error:  # ONNX Runtime's own classes have no common base of their own
+        raise XyntraError(said_by(error), where="a quantised model written in floats") from error
 
 
 def _distance(got: Any, wanted: Any) -> float:
