@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from xyntra_ep.errors import UnsupportedError
 from xyntra_ep.fusion.frames import materialise
 from xyntra_ep.fusion.graph import Node
+from xyntra_ep.fusion.onnx_ops._operands import Inputs, Lower, one
 from xyntra_ep.fusion.tensor import Permute, Reshape, Tensor, View
 from xyntra_ep.fusion.trace import Context
 from xyntra_ep.tracea.core_ir.dims import Size, ceildiv, le, smax, trunc_div
@@ -32,6 +33,22 @@ def channels_last(t: Tensor) -> Tensor:
     if (t.shape[1] == 1 or all(s == 1 for s in t.shape[2:])) and not isinstance(whole.node, View):  # both orders are one
         return t.reshape((t.shape[0], *t.shape[2:], t.shape[1])).permute(back)
     return materialise(t.permute((0, *range(2, t.rank), 1))).permute(back)
+
+
+def images(lower: Callable[[Context, Node, Inputs], Tensor], always_last: bool = False) -> Lower:
+    """``lower``, whose first input and result are [N, C, spatial...], of [N, spatial..., C] with the attribute ``channels_last``,
+    or always."""
+
+    def either_way(c: Context, node: Node, inputs: Inputs) -> Tensor:
+        x = one(inputs, 0)
+        if x.rank < 3:
+            raise UnsupportedError("an image without axes")
+        if not (always_last or node.attr("channels_last", 0)):
+            return lower(c, node, inputs)
+        y = lower(c, node, [x.permute(from_last(x.rank)), *inputs[1:]])
+        return y.permute((0, *range(2, y.rank), 1))
+
+    return either_way
 
 
 def kernel_of(node: Node, x: Tensor, w: Tensor) -> list[int]:

@@ -8,6 +8,7 @@ from xyntra_ep.errors import UnsupportedError
 from xyntra_ep.fusion.graph import Node
 from xyntra_ep.fusion.onnx_ops._operands import Inputs, float_input, maybe, one
 from xyntra_ep.fusion.onnx_ops.products.linear import as_dtype
+from xyntra_ep.fusion.onnx_ops.quantised._blocks import BLOCKS
 from xyntra_ep.fusion.op_spec import OpSpec, takes
 from xyntra_ep.fusion.tensor import BlockGemmNode, Tensor
 from xyntra_ep.fusion.trace import Context
@@ -15,7 +16,6 @@ from xyntra_ep.tracea.core_ir import expr as E
 from xyntra_ep.tracea.core_ir.dtypes import DType
 
 BITS = (4, 8)
-BLOCKS = (16, 32, 64, 128, 256)
 _FLOATS = (DType.F32, DType.F16)
 _OF_16_BITS = 2  # accuracy_level: 1 fp32, 2 fp16, 3 bf16, 4 int8
 

@@ -79,6 +79,13 @@ def scalar_or_axis(c: Context, t: Tensor, x: Tensor, axis: int, what: str) -> Te
     return t.reshape([t.shape[0] if i == axis else 1 for i in range(x.rank)])
 
 
+def one_number(t: Tensor, what: str) -> Tensor:
+    """``t`` without axes."""
+    if t.size != 1:
+        raise UnsupportedError(f"{what} is not one number")
+    return t.reshape(())
+
+
 def integer_product(
     c: Context, a: Tensor, a_zero: Tensor | None, b: Tensor, b_zero: Tensor | None, of_columns: Sequence[Tensor] = ()
 ) -> Tensor:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from xyntra_ep.errors import UnsupportedError
 from xyntra_ep.fusion.graph import Node
 from xyntra_ep.fusion.onnx_ops._operands import Inputs, maybe, one
-from xyntra_ep.fusion.onnx_ops._window import from_last
+from xyntra_ep.fusion.onnx_ops._window import from_last, images
 from xyntra_ep.fusion.onnx_ops.products.convolution import CONV_ATTRIBUTES
 from xyntra_ep.fusion.onnx_ops.quantised._convolution import integer_convolution
-from xyntra_ep.fusion.onnx_ops.quantised._integers import quantise
+from xyntra_ep.fusion.onnx_ops.quantised._integers import one_number, quantise
 from xyntra_ep.fusion.op_spec import FLAG, OpSpec
 from xyntra_ep.fusion.tensor import Tensor
 from xyntra_ep.fusion.trace import Context
@@ -21,13 +20,6 @@ _FLOAT = (DType.F32,)
 _OF_QLINEAR_CONV = (_BYTES, _FLOAT, _BYTES, _BYTES, _FLOAT, _BYTES, _FLOAT, _BYTES, (DType.I32,))
 
 
-def _one(t: Tensor | None, what: str) -> Tensor | None:
-    """A single number."""
-    if t is not None and t.size != 1:
-        raise UnsupportedError(f"{what} is not one number")
-    return None if t is None else t.reshape(())
-
-
 def _of_outputs(t: Tensor | None) -> Tensor | None:
     """One number, or one for each output channel."""
     return t.reshape(()) if t is not None and t.size == 1 else t
@@ -35,7 +27,8 @@ def _of_outputs(t: Tensor | None) -> Tensor | None:
 
 def _conv_integer(c: Context, node: Node, inputs: Inputs) -> Tensor:
     x, w = one(inputs, 0), one(inputs, 1)
-    sums = integer_convolution(c, node, x, _one(maybe(inputs, 2), "x's zero point"), w, _of_outputs(maybe(inputs, 3)))
+    zero = None if (given := maybe(inputs, 2)) is None else one_number(given, "x's zero point")
+    sums = integer_convolution(c, node, x, zero, w, _of_outputs(maybe(inputs, 3)))
     return sums.permute(from_last(x.rank))
 
 
@@ -43,8 +36,9 @@ def _qlinear_conv(c: Context, node: Node, inputs: Inputs) -> Tensor:
     x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero = (one(inputs, i) for i in range(8))
     bias = maybe(inputs, 8)
     each = [w_scale, bias]
-    sums = integer_convolution(c, node, x, _one(x_zero, "x's zero point"), w, _of_outputs(w_zero), each)
-    others = [_one(x_scale, "x's scale"), _of_outputs(w_scale), _one(y_scale, "y's scale"), _one(y_zero, "y's zero point"), bias]
+    sums = integer_convolution(c, node, x, one_number(x_zero, "x's zero point"), w, _of_outputs(w_zero), each)
+    to = [one_number(y_scale, "y's scale"), one_number(y_zero, "y's zero point")]
+    others = [one_number(x_scale, "x's scale"), _of_outputs(w_scale), *to, bias]
 
     def body(total: Expr, sx: Expr, sw: Expr, sy: Expr, zero: Expr, *b: Expr) -> Expr:
         if b:
@@ -54,15 +48,6 @@ def _qlinear_conv(c: Context, node: Node, inputs: Inputs) -> Tensor:
 
     y = c.map([sums, *(t for t in others if t is not None)], body, y_zero.dtype)
     return y.named(sums.shape).permute(from_last(x.rank))
-
-
-def _contrib_qlinear_conv(c: Context, node: Node, inputs: Inputs) -> Tensor:
-    """With ``channels_last`` images lie as [N, spatial..., C], and weights as ever."""
-    x = one(inputs, 0)
-    if not node.attr("channels_last", 0):
-        return _qlinear_conv(c, node, inputs)
-    y = _qlinear_conv(c, node, [x.permute(from_last(x.rank)), *inputs[1:]])
-    return y.permute((0, *range(2, y.rank), 1))
 
 
 OPS = [
@@ -77,7 +62,7 @@ OPS = [
     ),
     OpSpec(
         name="com.microsoft.QLinearConv",
-        lower=_contrib_qlinear_conv,
+        lower=images(_qlinear_conv),
         inputs=9,
         attributes={**CONV_ATTRIBUTES, "channels_last": FLAG},
         types=_OF_QLINEAR_CONV,

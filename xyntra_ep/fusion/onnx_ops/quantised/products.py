@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from xyntra_ep.errors import UnsupportedError
 from xyntra_ep.fusion.graph import Node
 from xyntra_ep.fusion.onnx_ops._operands import Inputs, f, maybe, one
-from xyntra_ep.fusion.onnx_ops.quantised._integers import integer_product, quantise
+from xyntra_ep.fusion.onnx_ops.quantised._integers import integer_product, one_number, quantise
 from xyntra_ep.fusion.onnx_ops.quantised.linear import dynamically_quantised
 from xyntra_ep.fusion.op_spec import FLAG, OpSpec, takes
 from xyntra_ep.fusion.tensor import Tensor
@@ -87,7 +87,7 @@ def scaled_product(c: Context, a: Bytes, b: Bytes, bias: Tensor | None) -> Tenso
     does not always know which of two is which."""
     left, right = _matrices(a.q, b.q)
     columns = [t for t in (a.scale, b.scale, *([] if bias is None else [bias])) if t.rank == 1]
-    zero = None if a.zero is None else _one(a.zero, "a's zero point")
+    zero = None if a.zero is None else one_number(a.zero, "a's zero point")
     total = integer_product(c, left, zero, right, _of_columns(b.zero), columns)
     shape = total.shape
     scales = [t.reshape(()) if t.size == 1 else c.checks.fit(t, shape) for t in (a.scale, b.scale)]
@@ -120,11 +120,13 @@ def _qgemm(c: Context, node: Node, inputs: Inputs) -> Tensor:
     if (y_scale is None) != (y_zero is None):
         raise UnsupportedError("a scale without a zero point, or the other way round")
     alpha = float(node.attr("alpha", 1.0))
-    total = integer_product(c, a, _one(a_zero, "a's zero point"), b, _of_columns(b_zero), [b_scale])
+    total = integer_product(c, a, one_number(a_zero, "a's zero point"), b, _of_columns(b_zero), [b_scale])
     shape = total.shape
-    operands = [total, _one(a_scale, "a's scale"), b_scale.reshape(()) if b_scale.size == 1 else b_scale]
+    operands = [total, one_number(a_scale, "a's scale"), b_scale.reshape(()) if b_scale.size == 1 else b_scale]
     given = [] if bias is None else [c.checks.fit(bias, shape)]
-    outputs = [] if y_scale is None or y_zero is None else [_one(y_scale, "y's scale"), _one(y_zero, "y's zero point")]
+    outputs = (
+        [] if y_scale is None or y_zero is None else [one_number(y_scale, "y's scale"), one_number(y_zero, "y's zero point")]
+    )
 
     def body(sums: Expr, sa: Expr, sb: Expr, *more: Expr) -> Expr:
         if given:
@@ -137,12 +139,6 @@ def _qgemm(c: Context, node: Node, inputs: Inputs) -> Tensor:
 
     dtype = outputs[1].dtype if outputs else DType.F32
     return c.map([*operands, *given, *outputs], body, dtype).named(shape)
-
-
-def _one(t: Tensor, what: str) -> Tensor:
-    if t.size != 1:
-        raise UnsupportedError(f"{what} is not one number")
-    return t.reshape(())
 
 
 OPS = [

@@ -13,7 +13,7 @@ import numpy as np
 from xyntra_ep.errors import UnsupportedError
 from xyntra_ep.fusion.graph import Node
 from xyntra_ep.fusion.onnx_ops._operands import Inputs, Lower, f, maybe, normal_axis, one
-from xyntra_ep.fusion.onnx_ops._window import from_last
+from xyntra_ep.fusion.onnx_ops._window import images
 from xyntra_ep.fusion.onnx_ops.movement.movement import concat
 from xyntra_ep.fusion.onnx_ops.quantised._integers import dequantise, quantise, rounded, sums_along
 from xyntra_ep.fusion.onnx_ops.quantised._made_of import same_values
@@ -135,21 +135,6 @@ def _concat(c: Context, node: Node, inputs: Inputs) -> Tensor:
 # -- over a window or a row
 
 
-def _images(lower: Lower) -> Lower:
-    """Of [N, C, spatial...], with ``channels_last`` of [N, spatial..., C]."""
-
-    def either_way(c: Context, node: Node, inputs: Inputs) -> Tensor:
-        x = one(inputs, 0)
-        if x.rank < 3:
-            raise UnsupportedError("an image without axes")
-        if not node.attr("channels_last", 0):
-            return lower(c, node, inputs)
-        y = lower(c, node, [x.permute(from_last(x.rank)), *inputs[1:]])
-        return y.permute((0, *range(2, y.rank), 1))
-
-    return either_way
-
-
 def _average_pool(c: Context, node: Node, inputs: Inputs) -> Tensor:
     x = one(inputs, 0)
     mean = quantised_average(c, node, _floats(c, x, *_numbers(inputs, 1, x.dtype)))
@@ -188,12 +173,6 @@ def _softmax(c: Context, node: Node, inputs: Inputs) -> Tensor:
     return c.map([shares, *_numbers(inputs, 3, x.dtype)], body, x.dtype).named(x.shape)
 
 
-def _max_pool_of_last_channels(c: Context, node: Node, inputs: Inputs) -> Tensor:
-    x = one(inputs, 0)
-    y = max_pool(c, node, [x.permute(from_last(x.rank))])
-    return y.permute((0, *range(2, y.rank), 1))
-
-
 _UNARY = (_BYTES, _FLOAT, _BYTES, _FLOAT, _BYTES)
 _BINARY = (_BYTES, _FLOAT, _BYTES, _BYTES, _FLOAT, _BYTES, _FLOAT, _BYTES)
 _MS = "com.microsoft"
@@ -229,7 +208,7 @@ OPS = [
     ),
     OpSpec(
         name=f"{_MS}.QLinearAveragePool",
-        lower=_images(_average_pool),
+        lower=images(_average_pool),
         inputs=5,
         attributes=takes(
             "kernel_shape", "pads", "strides", auto_pad=AUTO_PAD, ceil_mode=FLAG, channels_last=FLAG, count_include_pad=FLAG
@@ -238,13 +217,13 @@ OPS = [
     ),
     OpSpec(
         name=f"{_MS}.NhwcMaxPool",
-        lower=_max_pool_of_last_channels,
+        lower=images(max_pool, always_last=True),
         attributes=takes("dilations", "kernel_shape", "pads", "strides", auto_pad=AUTO_PAD, ceil_mode=FLAG),
         types=(_BYTES,),
     ),
     OpSpec(
         name=f"{_MS}.QLinearGlobalAveragePool",
-        lower=_images(_global_average_pool),
+        lower=images(_global_average_pool),
         inputs=5,
         attributes=takes(channels_last=FLAG),
         types=_UNARY,
