@@ -107,22 +107,17 @@ EXPORT float xy_products(i64 n) {{
 
 def _byte_products(caps: Capabilities) -> str:
     """Unsigned by signed bytes into sums of 32 bits: by one instruction, or by the three that every x86 with vectors has."""
-    chains, bits = range(_CHAINS), 32 * caps.lanes
+    chains, r = range(_CHAINS), "v" if caps.isa is Isa.AVX512 else "x"
+    instructions = "vpmaddubsw %2, %2, %1; vpmaddwd %3, %1, %1; vpaddd %1, %0, %0"
     if caps.avx512_vnni:
-        step = '__asm__ volatile("vpdpbusd %1, %1, %0" : "+v"(c{i}) : "v"(a));'
-    else:
-        step = (
-            '__asm__ volatile("vpmaddubsw %2, %2, %1; vpmaddwd %3, %1, %1; {add} %1, %0, %0" '
-            ': "+{r}"(c{i}), "=&{r}"(t) : "{r}"(a), "{r}"(ones));'
-        )
-    row = [step.format(i=i, add="vpaddd", r="v" if bits == 512 else "x") for i in chains]
+        instructions = "vpdpbusd %2, %2, %0"
+    row = [f'__asm__ volatile("{instructions}" : "+{r}"(c{i}), "=&{r}"(t) : "{r}"(a), "{r}"(ones));' for i in chains]
     return f"""
 EXPORT float xy_byte_products(i64 n) {{
   v a = {{0}}, ones = {{0}}, t, {", ".join(f"c{i} = {{{i}.0f}}" for i in chains)};
   for (i64 k = 0; k < n; k++) {{
     {" ".join(row)}
   }}
-  (void)ones; (void)t;
   v s = {" + ".join(f"c{i}" for i in chains)};
   return s[0];
 }}

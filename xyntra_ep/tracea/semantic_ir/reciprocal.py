@@ -18,6 +18,13 @@ _LARGEST = 1 << 17  # of the results: neighbours are then at least 64 floats apa
 _EXPONENTS = (2.0**-64, 2.0**64)  # of the divisor: nothing below it is lost, and its reciprocal is far from both ends
 
 
+def is_usual(divisor: float, first: int, last: int) -> bool:
+    """Whether nothing overflows or is lost between ``first`` and ``last`` times the divisor, and the reciprocal is as far from
+    the ends of what floats hold."""
+    low_end, high_end = _EXPONENTS
+    return low_end < divisor < high_end and max(abs(first), abs(last)) <= _LARGEST
+
+
 @lru_cache(maxsize=4096)
 def reciprocal(divisor: float, first: int, last: int) -> tuple[float, float] | None:
     """(high, low) for results from ``first`` to ``last``; None where two products do not do.
@@ -25,8 +32,7 @@ def reciprocal(divisor: float, first: int, last: int) -> tuple[float, float] | N
     >>> reciprocal(0.25, -128, 127)
     (4.0, 0.0)
     """
-    low_end, high_end = _EXPONENTS
-    if not low_end < divisor < high_end or max(abs(first), abs(last)) > _LARGEST:
+    if not is_usual(divisor, first, last):
         return None
     s = np.float32(divisor)
     high = np.float32(1) / s

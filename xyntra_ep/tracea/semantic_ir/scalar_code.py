@@ -40,7 +40,7 @@ from xyntra_ep.tracea.semantic_ir.nodes import (
     vmax,
     vmin,
 )
-from xyntra_ep.tracea.semantic_ir.reciprocal import reciprocal
+from xyntra_ep.tracea.semantic_ir.reciprocal import is_usual, reciprocal
 
 Leaf = Callable[[Expr, int], Rvalue]
 _RING = frozenset({"add", "sub", "mul", "neg"})  # modulo 2^32 they need their operands modulo 2^32 only
@@ -108,11 +108,10 @@ def _side(e: Expr) -> tuple[str, Expr] | None:
 
 
 def _ends(zero: Rvalue, low: Rvalue, high: Rvalue) -> tuple[int, int] | None:
-    """What is quantised lies between so many scales, where that is known and small."""
+    """What is quantised lies between so many scales, where that is known."""
     if not (isinstance(zero, Const) and isinstance(low, Const) and isinstance(high, Const)):
         return None
-    first, last = int(low.value - zero.value), int(high.value - zero.value)
-    return (first, last) if max(abs(first), abs(last)) <= 1 << 17 else None
+    return int(low.value - zero.value), int(high.value - zero.value)
 
 
 def _is_number(a: Rvalue) -> bool:
@@ -326,7 +325,7 @@ class ScalarCode:
     def _quantise(self, x: Rvalue, scale: Rvalue, zero: Rvalue, low: Rvalue, high: Rvalue) -> Rvalue:
         """By a known scale: what is out of range is brought to its ends first, so that all is finite, and then divided."""
         ends = _ends(zero, low, high)
-        if ends is None or not isinstance(scale, Const) or not 2.0**-64 < scale.value < 2.0**64:
+        if ends is None or not isinstance(scale, Const) or not is_usual(float(scale.value), *ends):
             level = Unary("rint", binary("div", x, scale)) + zero
             return vmin(vmax(level, low), high)  # NaN becomes low: vmax(a, b) is b unless a is larger
         lowest, highest = (Const(x.type, float(np.float32(scale.value) * np.float32(end))) for end in ends)

@@ -34,7 +34,7 @@ from xyntra_ep.tracea.semantic_ir.nodes import INDEX, Const, Offset, PointerType
 DIRECT = 2  # blocks of rows up to which widening in registers costs less than a panel of f32
 UNITS = 32  # as for f32 weights
 LEAST_BLOCKS, MOST_BLOCKS = 8, 16  # blocks of rows in a unit: each unit widens its panel, and keeps its sums
-SCRATCH_BYTES = 144 << 10  # of one part of a panel, as f32
+SCRATCH_BYTES = 144 << 10  # of one part of a panel, as floats
 
 
 def multiply(
@@ -267,25 +267,25 @@ class _Multiply:
         self._finish(block, tile, sums, at)
 
     def _only_tile(self, block: FunctionBuilder, tile: Tile, data: list[Var], at: list[Var]) -> None:
-        sums = accumulate(block, tile, self._left(data[0]), self._panel_of(data[1]), self._steps(self.depth))
+        sums = accumulate(block, tile, self._multiplied(data[0]), self._panel_of(data[1]), self._steps(self.depth))
         self._finish(block, tile, sums, at)
 
     def _adding_tile(self, block: FunctionBuilder, tile: Tile, data: list[Var], at: list[Var]) -> None:
         start = self._matrix(data[2])
-        sums = accumulate(block, tile, self._left(data[0]), self._panel_of(data[1]), self._steps(self.part), start=start)
+        sums = accumulate(block, tile, self._multiplied(data[0]), self._panel_of(data[1]), self._steps(self.part), start=start)
         for i, row in enumerate(sums):
             for j, c in enumerate(row):
                 block.store(data[2], i * tile.columns + j * tile.lanes, c)
 
     def _last_tile(self, block: FunctionBuilder, tile: Tile, data: list[Var], at: list[Var]) -> None:
         steps = self._steps((self.depth - 1) % self.part + 1)
-        sums = accumulate(block, tile, self._left(data[0]), self._panel_of(data[1]), steps, start=self._matrix(data[2]))
+        sums = accumulate(block, tile, self._multiplied(data[0]), self._panel_of(data[1]), steps, start=self._matrix(data[2]))
         self._finish(block, tile, sums, at)
 
     def _rows_of_a(self, pointer: Var) -> Matrix:
         return Matrix(pointer=pointer, row=self.k.param(self.shape.a_row), step=self.k.param(self.shape.a_k))
 
-    def _left(self, pointer: Var) -> Matrix:
+    def _multiplied(self, pointer: Var) -> Matrix:
         """a as it is multiplied by a panel in the scratch."""
         if self.wide.words is None:
             return self._rows_of_a(pointer)

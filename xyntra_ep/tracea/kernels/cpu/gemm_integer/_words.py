@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from xyntra_ep.tracea.core_ir.dims import product, typical
 from xyntra_ep.tracea.core_ir.ops import Gemm, Product
-from xyntra_ep.tracea.kernels.cpu.gemm._choice import peak_of
+from xyntra_ep.tracea.kernels.cpu.gemm._choice import best_tile, peak_of, tile_refusal, tile_space
 from xyntra_ep.tracea.kernels.cpu.gemm._columns import PanelLayout, uniform_panels
 from xyntra_ep.tracea.kernels.cpu.gemm._multiply import multiply
 from xyntra_ep.tracea.kernels.cpu.gemm._tile import CLAMPED_QUADS, Tile, Words
@@ -12,7 +14,7 @@ from xyntra_ep.tracea.kernels.cpu.gemm_integer._excess import even_elements, exc
 from xyntra_ep.tracea.kernels.cpu.gemm_integer._left import left_words
 from xyntra_ep.tracea.kernels.cpu.gemm_integer._pack import pack_words, panels_of
 from xyntra_ep.tracea.kernels.shared.gemm_shape import own_batches, shape_of
-from xyntra_ep.tracea.kernels.variant import BuildContext, Config, KernelCall, TempBuffer
+from xyntra_ep.tracea.kernels.variant import BuildContext, Config, KernelCall, TempBuffer, Variant
 
 PACKING = 0.5  # nanoseconds for a byte of b that is packed in each run
 
@@ -20,6 +22,21 @@ PACKING = 0.5  # nanoseconds for a byte of b that is packed in each run
 def why_not(op: Gemm) -> str | None:
     """None where ``op`` multiplies bytes."""
     return None if op.product is Product.I32 else f"the product is in {op.product}"
+
+
+def variant_of(words: Words, admits: Callable[[Gemm, BuildContext], str | None], *, needs: str = "") -> Variant[Gemm]:
+    """The row of the table for products of ``words``."""
+    return Variant(
+        name=f"gemm.{words.name}",
+        op=Gemm,
+        needs=needs,
+        admits=admits,
+        space=lambda op, context: tile_space(context.caps),
+        refuses=lambda op, config, context: tile_refusal(config, context.caps),
+        default=lambda op, context: best_tile(op.domain[-1], context.caps, of_integers=True),
+        cost_ns=lambda op, config, context: words_ns(op, config, words, context),
+        build=lambda op, config, context: build_words(op, config, words, context),
+    )
 
 
 def words_ns(op: Gemm, config: Config, words: Words, context: BuildContext) -> float:

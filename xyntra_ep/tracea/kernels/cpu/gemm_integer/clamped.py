@@ -11,14 +11,11 @@ planning does not look at.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from xyntra_ep.tracea.core_ir.ops import Gemm
-from xyntra_ep.tracea.kernels.cpu.gemm._choice import best_tile, tile_refusal, tile_space
 from xyntra_ep.tracea.kernels.cpu.gemm._tile import CLAMPED_QUADS
-from xyntra_ep.tracea.kernels.cpu.gemm_integer._words import build_words, why_not, words_ns
+from xyntra_ep.tracea.kernels.cpu.gemm_integer._words import variant_of, why_not
 from xyntra_ep.tracea.kernels.shared.gemm_shape import shape_of
-from xyntra_ep.tracea.kernels.variant import Axis, BuildContext, Config, KernelCall, Variant
+from xyntra_ep.tracea.kernels.variant import BuildContext
 
 
 def admits(op: Gemm, context: BuildContext) -> str | None:
@@ -36,32 +33,4 @@ def admits(op: Gemm, context: BuildContext) -> str | None:
     return why_not(op)
 
 
-def space(op: Gemm, context: BuildContext) -> Sequence[Axis]:
-    return tile_space(context.caps)
-
-
-def default(op: Gemm, context: BuildContext) -> Config:
-    return best_tile(op.domain[-1], context.caps, of_integers=True)
-
-
-def cost_ns(op: Gemm, config: Config, context: BuildContext) -> float:
-    return words_ns(op, config, CLAMPED_QUADS, context)
-
-
-def build(op: Gemm, config: Config, context: BuildContext) -> list[KernelCall]:
-    return build_words(op, config, CLAMPED_QUADS, context)
-
-
-VARIANTS = [
-    Variant(
-        name="gemm.clamped",
-        op=Gemm,
-        needs="clamped_bytes",
-        admits=admits,
-        space=space,
-        refuses=lambda op, config, context: tile_refusal(config, context.caps),
-        default=default,
-        cost_ns=cost_ns,
-        build=build,
-    )
-]
+VARIANTS = [variant_of(CLAMPED_QUADS, admits, needs="clamped_bytes")]

@@ -9,44 +9,14 @@ bytes, makes it in 16, and saturates: see gemm.clamped.)
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from xyntra_ep.tracea.core_ir.ops import Gemm
-from xyntra_ep.tracea.kernels.cpu.gemm._choice import best_tile, tile_refusal, tile_space
 from xyntra_ep.tracea.kernels.cpu.gemm._tile import I16_PAIRS
-from xyntra_ep.tracea.kernels.cpu.gemm_integer._words import build_words, why_not, words_ns
-from xyntra_ep.tracea.kernels.variant import Axis, BuildContext, Config, KernelCall, Variant
+from xyntra_ep.tracea.kernels.cpu.gemm_integer._words import variant_of, why_not
+from xyntra_ep.tracea.kernels.variant import BuildContext
 
 
 def admits(op: Gemm, context: BuildContext) -> str | None:
     return why_not(op)
 
 
-def space(op: Gemm, context: BuildContext) -> Sequence[Axis]:
-    return tile_space(context.caps)
-
-
-def default(op: Gemm, context: BuildContext) -> Config:
-    return best_tile(op.domain[-1], context.caps, of_integers=True)
-
-
-def cost_ns(op: Gemm, config: Config, context: BuildContext) -> float:
-    return words_ns(op, config, I16_PAIRS, context)
-
-
-def build(op: Gemm, config: Config, context: BuildContext) -> list[KernelCall]:
-    return build_words(op, config, I16_PAIRS, context)
-
-
-VARIANTS = [
-    Variant(
-        name="gemm.shorts",
-        op=Gemm,
-        admits=admits,
-        space=space,
-        refuses=lambda op, config, context: tile_refusal(config, context.caps),
-        default=default,
-        cost_ns=cost_ns,
-        build=build,
-    )
-]
+VARIANTS = [variant_of(I16_PAIRS, admits)]
