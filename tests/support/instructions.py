@@ -18,6 +18,7 @@ from xyntra_ep.tracea.semantic_ir.capabilities import Isa
 _TILES = r"%tmm|\bldtilecfg"
 _PAIRS = r"\bvdpbf16ps|\bvcvtne2?ps2bf16"
 _BYTES = r"\bvpdpbusd"
+_PERMUTED_BYTES = r"\bvperm[it]2b"
 _WIDE = r"%zmm|%k[0-7]\b|%[xy]mm(?:1[6-9]|2\d|3[01])\b"
 _VECTORS = r"%ymm|\tv(?!er[rw]\b)\w+"  # whatever is encoded as AVX is named v...
 
@@ -74,11 +75,12 @@ def _beyond(machine: Machine) -> str | None:
     if machine.isa is Isa.SCALAR:
         return "|".join((_TILES, _WIDE, _VECTORS))
     if machine.isa is Isa.AVX2:
-        return "|".join((_TILES, _PAIRS, _BYTES, _WIDE))
+        return "|".join((_TILES, _PAIRS, _BYTES, _PERMUTED_BYTES, _WIDE))
     features = machine.features
     lacks = (
         *((_TILES,) if not machine.tiles_granted else ()),
         *((_PAIRS,) if "avx512_bf16" not in features else ()),
         *((_BYTES,) if "avx512_vnni" not in features else ()),
+        *((_PERMUTED_BYTES,) if "avx512vbmi" not in features else ()),
     )
     return "|".join(lacks) or None

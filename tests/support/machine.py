@@ -17,6 +17,7 @@ from xyntra_ep.tracea.semantic_ir.capabilities import AVX2, AVX512, NEON, SCALAR
 BF16_PAIRS = replace(AVX512, avx512_bf16=True, avx512_bf16_convert=True, bf16_gflops=200.0)
 BF16_TILES = replace(AVX512, amx_bf16=True, avx512_bf16_convert=True, bf16_gflops=1600.0)
 VNNI = replace(AVX512, avx512_vnni=True)
+VBMI = replace(AVX512, avx512_vbmi=True)
 
 
 def widest() -> Capabilities:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from tests.support.machine import VBMI
 from tests.support.printed import c_text, source_of
 from tests.support.run_program import carry_out
 from tests.support.work import Buffer, Output, Step, Work
@@ -25,6 +26,7 @@ from xyntra_ep.tracea.semantic_ir.nodes import (
     Bitcast,
     Const,
     Convert,
+    Elem,
     Fma,
     Gather,
     Iota,
@@ -41,6 +43,7 @@ from xyntra_ep.tracea.semantic_ir.nodes import (
     index,
     splat,
 )
+from xyntra_ep.tracea.semantic_ir.table_nodes import ENTRIES, Lookup
 
 pytestmark = pytest.mark.compiler("cc")
 
@@ -280,3 +283,31 @@ def test_integers_of_four_bits(caps: Capabilities, lanes: int) -> None:
         found = compute(lambda w, p=position: Nibble(Convert(i32(lanes), w), p), caps, lanes, DType.F32, (DType.I32, words))
         unsigned = words.view(np.uint32) >> 4 * position & 15
         assert np.array_equal(found[:lanes], (unsigned.astype(np.int64) ^ 8) - 8)
+
+
+TABLES = {
+    "floats": (Elem.F32, [0.1 * i - 7 for i in range(ENTRIES)]),
+    "special": (Elem.F32, [float("inf"), -0.0, float("-inf"), 1e-45]),
+    "few bytes": (Elem.I32, [float(3 * i % 128) for i in range(77)]),
+    "signed bytes": (Elem.I32, [float((i * 37) % 256 - 128) for i in range(ENTRIES)]),
+    "unsigned bytes": (Elem.I32, [float((i * 91) % 256) for i in range(200)]),
+    "far from 0": (Elem.I32, [float(i * 5 % 256 - 70000) for i in range(ENTRIES)]),
+    "long integers": (Elem.I32, [float(i * 8421504 - (1 << 30)) for i in range(255)]),
+}
+
+
+@pytest.mark.parametrize("name", list(TABLES))
+@pytest.mark.parametrize(("caps", "lanes"), [*MACHINES_AND_LANES, pytest.param(VBMI, 16, id="vbmi-16")])
+def test_lookups(caps: Capabilities, lanes: int, name: str) -> None:
+    elem, entries = TABLES[name]
+    dtype = DType.F32 if elem is Elem.F32 else DType.I32
+    every = np.arange(-(-len(entries) // lanes) * lanes) % len(entries)
+    at = np.concatenate([every, every[::-1]]).astype(np.int32)
+    b = KernelBuilder("xy_test")
+    x, y = b.buffer("x", DType.I32), b.buffer("y", dtype, writable=True)
+    with b.units(), b.loop("i", 0, len(at), lanes) as i:
+        place = Convert(i32(lanes), b.load(x, i, lanes))
+        b.store(y, i, Lookup(tuple(entries), b.let("place", place), elem))
+    got = np.zeros(len(at), dtype.numpy)
+    execute(b, caps, at, got)
+    assert got.tobytes() == np.array(entries, dtype.numpy)[at].tobytes()

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.machine import BF16_PAIRS, BF16_TILES, VNNI
+from tests.support.machine import BF16_PAIRS, BF16_TILES, VBMI, VNNI
 from tests.support.printed import c_text
 from tests.support.programs.builder import ProgramBuilder
 from tests.support.programs.elementwise import here, permuted, pointwise, rows
@@ -41,6 +41,7 @@ MACHINES = {
     "avx512": AVX512,
     "avx512-pairs": BF16_PAIRS,
     "avx512-tiles": BF16_TILES,
+    "avx512-vbmi": VBMI,
     "avx512-vnni": VNNI,
     "avx2": AVX2,
     "neon": NEON,
@@ -113,6 +114,11 @@ def _row_programs() -> Iterator[Program]:
         x = p.input("m", "n", dtype=dtype)
         body = call("erf", call("tanh", here(x, 0))) if dtype.is_float else call("to_i", here(x, 0))
         yield pointwise(x.shape, [x], body, p, DType.F32 if dtype.is_float else DType.I64)
+    p = ProgramBuilder()
+    x = p.input("m", "n")
+    level, ends = call("quantise", here(x, 0), const(0.5), const(3.0), const(0.0), const(255.0)), (const(-128.0), const(127.0))
+    table = call("to_i", call("quantise", call("tanh", level), const(0.01), const(0.0), *ends))
+    yield pointwise(x.shape, [x], table, p, DType.I8)
     p = ProgramBuilder()
     turned = permuted(p.input("m", "n"), (1, 0))
     yield pointwise(turned.shape, [turned], here(turned, 0), p, DType.F32)

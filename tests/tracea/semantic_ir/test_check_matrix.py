@@ -26,7 +26,8 @@ from xyntra_ep.tracea.semantic_ir.matrix_nodes import (
     TileZero,
 )
 from xyntra_ep.tracea.semantic_ir.nibble_nodes import Nibble
-from xyntra_ep.tracea.semantic_ir.nodes import Array, Const, For, If, Let, PointerType, Statement, Var, f32, i32, index
+from xyntra_ep.tracea.semantic_ir.nodes import Array, Const, Elem, For, If, Let, PointerType, Statement, Var, f32, i32, index
+from xyntra_ep.tracea.semantic_ir.table_nodes import Lookup
 
 A = Var(PointerType(DType.BF16), "b_a0")
 C = Var(PointerType(DType.F32, writable=True), "b_c1")
@@ -91,6 +92,9 @@ BROKEN: dict[str, tuple[str, Callable[[], None]]] = {
     "integers in floats": ("products of words", lambda: check(Let(VALUE, QuadDot(PAIRS, PAIRS, FLOATS)))),
     "clamped integers in floats": ("products of words", lambda: check(Let(VALUE, ClampedQuadDot(PAIRS, PAIRS, FLOATS)))),
     "4-bit integers of floats": ("4-bit integer 0 of", lambda: check(Let(VALUE, Nibble(FLOATS, 0)))),
+    "a lookup at floats": ("a lookup at", lambda: check(Let(VALUE, Lookup((1.0,), FLOATS, Elem.F32)))),
+    "an empty table": ("in a table of 0", lambda: check(Let(VALUE, Lookup((), PAIRS, Elem.F32)))),
+    "a table of halves": ("has other entries", lambda: check(Let(Var(i32(4), "p"), Lookup((0.5,), PAIRS, Elem.I32)))),
     "a ninth 4-bit integer": ("4-bit integer 8 of", lambda: check(Let(VALUE, Nibble(PAIRS, 8)))),
 }
 

@@ -126,6 +126,8 @@ def lacking(machine: Machine, caps: Capabilities) -> str:
         return "AVX512_BF16"
     if caps.avx512_vnni and "avx512_vnni" not in features:
         return "AVX512_VNNI"
+    if caps.avx512_vbmi and "avx512vbmi" not in features:
+        return "AVX512_VBMI"
     if caps.amx_bf16 and not features >= _AMX:
         return "matrix tiles (AMX)"
     return "the operating system's leave to use matrix tiles" if caps.amx_bf16 and not machine.tiles_granted else ""
@@ -153,6 +155,7 @@ def capabilities(machine: Machine, ceilings: Ceilings | None = None) -> Capabili
         avx512_bf16_convert=converts,
         amx_bf16=tiles,
         avx512_vnni=wide and "avx512_vnni" in machine.features,
+        avx512_vbmi=wide and "avx512vbmi" in machine.features,
         l1d_bytes=machine.l1d_bytes,
         l2_bytes=machine.l2_bytes,
         l3_bytes=machine.l3_bytes,

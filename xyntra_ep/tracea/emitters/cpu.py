@@ -6,14 +6,16 @@ loads, rounding) is a helper with one spelling per instruction set and a plain l
 
 from __future__ import annotations
 
+import hashlib
 import math
 import struct
 from collections.abc import Sequence
 
 from xyntra_ep.tracea.core_ir.dtypes import DType
-from xyntra_ep.tracea.emitters import cpu_matrix
+from xyntra_ep.tracea.emitters import cpu_matrix, cpu_tables
 from xyntra_ep.tracea.emitters.cpu_gather import near_gather
 from xyntra_ep.tracea.emitters.cpu_supersteps import SUPERSTEP_HELPERS
+from xyntra_ep.tracea.emitters.cpu_tables import as_bytes
 from xyntra_ep.tracea.emitters.vector_c import VectorPrinter
 from xyntra_ep.tracea.runtime.kernel_source import Definition, Definitions
 from xyntra_ep.tracea.semantic_ir.capabilities import Capabilities, Isa
@@ -45,6 +47,7 @@ class CpuTarget:
         self._has_avx2 = caps.isa in (Isa.AVX512, Isa.AVX2)
         self._has_pairs = caps.isa is Isa.AVX512 and (caps.avx512_bf16 or caps.avx512_bf16_convert)
         self._has_vnni = caps.isa is Isa.AVX512 and caps.avx512_vnni
+        self._has_vbmi = caps.isa is Isa.AVX512 and caps.avx512_vbmi
         self._types: dict[str, str] = {}
         self._helpers: dict[str, str] = {}
 
@@ -146,6 +149,23 @@ class CpuTarget:
             return f"((float)((int)((unsigned){words} << {left}) >> 28))"
         alone = f"(({words} << {left}) >> 28)" if left else f"({words} >> 28)"
         return f"__builtin_convertvector({alone}, {self.type(kind)})"
+
+    def lookup(self, table: Sequence[float], kind: Type) -> str:
+        packed = as_bytes(table, kind.elem) if self._has_vbmi and kind.lanes == 16 else None
+        values = table if packed is None else packed[1]
+        dtype = DType.U8 if packed is not None else DType.F32 if kind.elem is Elem.F32 else DType.I32
+        literals = [self.float_literal(v) if dtype is DType.F32 else str(int(v)) for v in values]
+        digest = hashlib.sha256(" ".join((*literals, str(packed and packed[0]))).encode()).hexdigest()[:16]
+        name, full = f"xy_table_{dtype}_{digest}", f"xy_lookup_{digest}_{kind.elem}x{kind.lanes}"
+        if full not in self._helpers:
+            self._helpers[name] = cpu_tables.table_text(self, name, literals, dtype)
+            text = (
+                cpu_tables.lookup_text(self, full, kind, name)
+                if packed is None
+                else cpu_tables.byte_lookup_text(self, full, kind, name, len(values), packed[0])
+            )
+            self._helpers[full] = f"static inline __attribute__((always_inline)) {text}"
+        return full
 
     # -- products of bfloat16
 

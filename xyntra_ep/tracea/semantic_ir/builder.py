@@ -66,7 +66,9 @@ _OF_KERNEL = re.compile(r"b_\w*\d|p_\d+")  # how KernelBuilder names buffers and
 
 
 # What holds no variable, by annotation; ``function``: called functions are not looked into.
-_PLAIN = frozenset({"str", "int", "bool", "float | int", "Type", "DType", "tuple[int, ...]", "Function"})
+_PLAIN = frozenset(
+    {"str", "int", "bool", "float | int", "Type", "DType", "tuple[int, ...]", "tuple[float, ...]", "Elem", "Function"}
+)
 _parts: dict[type, tuple[str, ...] | None] = {}
 
 

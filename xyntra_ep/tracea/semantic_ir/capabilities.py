@@ -30,6 +30,7 @@ class Capabilities:
     ``avx512_bf16``: pairs of bfloat16 multiply at twice the rate of f32 (vdpbf16ps; not so on Intel, where it is slower than
     f32 itself). ``avx512_bf16_convert``: the instructions exist, however slowly they multiply; they round to bfloat16 fast.
     ``amx_bf16``: matrix tiles of bfloat16 (tdpbf16ps), which the operating system grants.
+    ``avx512_vbmi``: bytes are looked up in a table of 128 by one instruction (vpermi2b).
     """
 
     isa: Isa
@@ -40,6 +41,7 @@ class Capabilities:
     avx512_bf16_convert: bool = False
     amx_bf16: bool = False
     avx512_vnni: bool = False
+    avx512_vbmi: bool = False
     l1d_bytes: int = 32 << 10
     l2_bytes: int = 1 << 20
     l3_bytes: int = 16 << 20

@@ -82,6 +82,7 @@ from xyntra_ep.tracea.semantic_ir.nodes import (
     loaded_type,
 )
 from xyntra_ep.tracea.semantic_ir.superstep_nodes import Arrive, Await, Claim, Reached
+from xyntra_ep.tracea.semantic_ir.table_nodes import ENTRIES, Lookup
 
 ARRAY_BYTES = 192 << 10  # of the 256 KiB that the smallest common thread stack leaves us
 _REDUCE = frozenset({"add", "mul", "max", "min", "or", "and"})
@@ -183,6 +184,7 @@ class Checker:
             QuadDot: self._word_dot,
             ClampedQuadDot: self._word_dot,
             Nibble: self._nibble,
+            Lookup: self._lookup,
             Claim: lambda e: self._count_at(e.pointer, e.index, e.superstep),
             Reached: lambda e: self._count_at(e.pointer, e.index),
             Offset: lambda e: require(False, "a pointer is used as a value"),
@@ -419,6 +421,13 @@ class Checker:
     def _nibble(self, e: Nibble) -> None:
         self._value(e.words)
         require(e.words.type.elem is Elem.I32 and 0 <= e.position < NIBBLES, "4-bit integer {} of {}", e.position, e.words.type)
+
+    def _lookup(self, e: Lookup) -> None:
+        self._value(e.index)
+        fits = e.index.type.elem is Elem.I32 and 0 < len(e.table) <= ENTRIES
+        require(fits, "a lookup at {} in a table of {}", e.index.type, len(e.table))
+        whole = e.elem is Elem.F32 or (e.elem is Elem.I32 and all(entry == int(entry) for entry in e.table))
+        require(whole, "a table of {} has other entries", e.elem)
 
     def _known(self, function: Function) -> bool:
         found = self._functions.get(function.name)

@@ -9,9 +9,9 @@
     type      = elem with lanes; lanes 0 is an index scalar (i64), lanes 1 a single data element, lanes n a vector
               | pointer to a storage type
 
-Products of bfloat16 pairs and of tiles: `matrix_nodes.py`; 4-bit integers: `nibble_nodes.py`. A kernel with ``threads`` is one
-for a GPU: its body is what one thread of a block does, ``block`` and ``thread`` stand where a CPU kernel has ``begin`` and
-``end``; see `gpu/nodes.py`.
+Products of bfloat16 pairs and of tiles: `matrix_nodes.py`; 4-bit integers: `nibble_nodes.py`; tables: `table_nodes.py`. A
+kernel with ``threads`` is one for a GPU: its body is what one thread of a block does, ``block`` and ``thread`` stand where a CPU
+kernel has ``begin`` and ``end``; see `gpu/nodes.py`.
 
 Data values are f32, i64, i32 or masks (i32 lanes of 0 / -1). ``Load`` widens the storage type to its compute type (f16 and
 bf16 to f32, integers to i64, bool to a mask) and ``Store`` narrows, so bodies never see storage types.

@@ -14,6 +14,7 @@ import numpy as np
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.expr import Expr, walk
 from xyntra_ep.tracea.semantic_ir.builder import BlockBuilder, KernelBuilder
+from xyntra_ep.tracea.semantic_ir.level_tables import LevelTable, level_tables
 from xyntra_ep.tracea.semantic_ir.math_library import (
     convert_mask_to_float,
     has_math_function,
@@ -41,9 +42,11 @@ from xyntra_ep.tracea.semantic_ir.nodes import (
     vmin,
 )
 from xyntra_ep.tracea.semantic_ir.reciprocal import is_usual, reciprocal
+from xyntra_ep.tracea.semantic_ir.table_nodes import Lookup
 
 Leaf = Callable[[Expr, int], Rvalue]
 _RING = frozenset({"add", "sub", "mul", "neg"})  # modulo 2^32 they need their operands modulo 2^32 only
+_BYTES = {DType.I8: (-128, 127), DType.U8: (0, 255)}
 _ELEM = {DType.F32: Elem.F32, DType.I64: Elem.I64, DType.BOOL: Elem.I32}
 
 
@@ -122,19 +125,28 @@ def _is_number(a: Rvalue) -> bool:
 class ScalarCode:
     """Emits expressions into ``block``; functions they need go to ``kernel``. ``leaf(e, lanes)`` gives a load, axis or acc
     with ``lanes`` lanes (or 1, it is splat as needed); it may return the same value for the whole walk. ``rough``: elementary
-    functions need not be more exact than bfloat16, which their result becomes.
+    functions need not be more exact than bfloat16, which their result becomes. ``dtype_of``: as what a load finds its operand.
     The indices of a load are the leaf's business: most are plain axes, an address without code of their own.
 
     An integer that fits in 32 bits is a *word*, in i32 lanes: twice as many to a vector as in i64, with a multiplication and a
     conversion to f32 that every instruction set has. Loads of narrow integers and sums of products come as words, and what is
     wrapped to 32 bits is computed in them; whoever wants the integer in i64 gets it converted."""
 
-    def __init__(self, kernel: KernelBuilder, block: BlockBuilder, lanes: int, leaf: Leaf, rough: bool = False) -> None:
+    def __init__(
+        self,
+        kernel: KernelBuilder,
+        block: BlockBuilder,
+        lanes: int,
+        leaf: Leaf,
+        dtype_of: Callable[[int], DType],
+        rough: bool = False,
+    ) -> None:
         self._kernel = kernel
         self._rough = rough
         self._block = block
         self._lanes = lanes
         self._leaf = leaf
+        self._dtype_of = dtype_of
         self._done: dict[int, Rvalue] = {}
         self._words: dict[int, Rvalue] = {}  # integers in i32 lanes, some of which are in ``_done`` as well
         self._low: dict[int, Rvalue] = {}  # integers modulo 2^32
@@ -142,7 +154,7 @@ class ScalarCode:
 
     def fork(self, lanes: int, leaf: Leaf) -> ScalarCode:
         """Code for an inner block: knows all values that this one has by now, and keeps its own to itself."""
-        inner = ScalarCode(self._kernel, self._block, lanes, leaf, self._rough)
+        inner = ScalarCode(self._kernel, self._block, lanes, leaf, self._dtype_of, self._rough)
         inner._done = dict(self._done)
         inner._words = dict(self._words)
         inner._low = dict(self._low)
@@ -167,7 +179,11 @@ class ScalarCode:
         return self._full(self._words.get(id(root)) or self._value(root))
 
     def _compute(self, *roots: Expr) -> None:
-        nodes = _walk_to_loads(self._done.keys() | self._words.keys(), *roots)
+        nodes = self._to_compute(roots)
+        tables = list(level_tables(nodes, roots, lambda load: _BYTES.get(self._dtype_of(load.attr)))) if self._lanes > 1 else ()
+        for found in tables:
+            self._look_up(found)
+        nodes = self._to_compute(roots) if tables else nodes
         uses = Counter(id(a) for e in nodes if e.kind != "load" for a in e.args)
         inside = self._inside_words(nodes, roots)
         for e in nodes:
@@ -176,6 +192,16 @@ class ScalarCode:
                 if uses[id(e)] > 1 or e.kind == "load" or value.type.lanes > 1:
                     value = self._block.let("v", value)
                 self._note(e, value)
+
+    def _to_compute(self, roots: tuple[Expr, ...]) -> list[Expr]:
+        return _walk_to_loads(self._done.keys() | self._words.keys(), *roots)
+
+    def _look_up(self, found: LevelTable) -> None:
+        self._compute(found.level)
+        level = self._words.get(id(found.level)) or self._value(found.level)
+        place = level if level.type.elem is Elem.I32 else Convert(i32(level.type.lanes), level)
+        place = place - found.low if found.low else place
+        self._note(found.result, self._block.let("v", Lookup(found.table, self._block.let("place", place), found.elem)))
 
     def _note(self, e: Expr, value: Rvalue) -> None:
         is_word = e.dtype is DType.I64 and value.type.elem is Elem.I32

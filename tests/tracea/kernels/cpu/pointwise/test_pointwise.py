@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from tests.support.machine import WIDEST, runnable
+from tests.support.machine import VBMI, WIDEST, runnable
 from tests.support.programs.builder import ProgramBuilder
 from tests.support.programs.elementwise import elementwise, here, permuted, pointwise, special_floats
 from tests.support.programs.random import RandomProgram
@@ -71,6 +71,29 @@ def test_levels_are_those_of_a_division(scale: float, zero: float, known: bool, 
 
     program, _ = elementwise(x.shape, body, DType.F32, DType.F32, DType.F32, result=DType.U8)
     check(program, [x, np.full_like(x, divisor), np.full_like(x, zero)], caps, 0)
+
+
+@pytest.mark.parametrize("caps", [*MACHINES, pytest.param(VBMI, id="vbmi")])
+@pytest.mark.parametrize("source", [DType.F32, DType.I8, DType.U8])
+def test_what_depends_on_a_level_alone_is_looked_up(source: DType, caps: Capabilities) -> None:
+    """In vectors. The result is that of the functions themselves, wherever none lies in the middle of two levels."""
+    low = -128.0 if source is DType.I8 else 0.0
+
+    def quantised(x: Expr) -> Expr:
+        return call("quantise", x, const(0.0307), const(low + 112), const(low), const(low + 255))
+
+    def body(x: Expr) -> Expr:
+        level = quantised(x) if source is DType.F32 else call("to_f", x)
+        meant = call("mul", call("sub", level, const(low + 112)), const(0.0307))
+        return call("to_i", quantised(call("mul", meant, call("sigmoid", meant))))
+
+    every = np.arange(-160, 160)
+    x = np.concatenate([special_floats((40,)), (every * 0.0307).astype(np.float32)]) if source is DType.F32 else None
+    x = np.arange(low, low + 256).astype(source.numpy) if x is None else x
+    program, _ = elementwise(x.shape, body, source, result=DType.I8 if low else DType.U8)
+    check(program, [x], caps, 0)
+    [kernel] = plan_for(program, caps).kernels
+    assert ("xy_lookup_" in kernel.text) == (caps.lanes > 1)
 
 
 @pytest.mark.parametrize("dtype", [DType.I64, DType.I32, DType.I8, DType.U8])

@@ -74,6 +74,10 @@ class Nest:
         """Whether it is another element from lane to lane."""
         return self.lane_axis is not None and axis(self.lane_axis) in self.table.access_deps(access)
 
+    def dtype_of(self, k: int) -> DType:
+        """As what the k-th access finds its operand."""
+        return self.table.accesses[k].dtype
+
     def address(self, k: int) -> LaneAddress:
         """The k-th access along the lane axis."""
         if k not in self._addresses:
@@ -123,7 +127,7 @@ class Scope:
         self._accs = accs
         self._loads = loads
         self._count = count
-        self.code = parent.fork(1, self._leaf) if parent else ScalarCode(nest.b, block, 1, self._leaf, nest.rough)
+        self.code = parent.fork(1, self._leaf) if parent else ScalarCode(nest.b, block, 1, self._leaf, nest.dtype_of, nest.rough)
         for e, value in given:
             self.code.define(e, value)
         if loads is None:
