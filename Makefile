@@ -55,12 +55,13 @@ test-neon: $(VENV)/.test
 	@$(BIN)/python -m tests.support.emulated
 	$(BIN)/python -m pytest -m "not slow" -k neon -n $(TEST_JOBS) $(PYTEST_ARGS) tests/tracea
 
-# What asks the machine: kernels one by one, ONNX's operators through sessions. NEON is the same under all of them.
+# What asks the machine: kernels one by one, ONNX's operators through sessions. Tests that name the machine which they make
+# code for are `make test`'s: they do the same whatever XYNTRA_ISA says. NEON is the same under all of them.
 ISAS      ?= avx2 scalar
 ISA_TESTS := tests/tracea/kernels tests/tracea/emitters tests/tracea/planning tests/provider/test_precision.py \
     tests/conformance/test_onnx_nodes.py
 test-isa: $(VENV)/.test native
-	set -e; for isa in $(ISAS); do XYNTRA_ISA=$$isa $(BIN)/python -m pytest -m "not slow" -n $(TEST_JOBS) \
+	set -e; for isa in $(ISAS); do XYNTRA_ISA=$$isa $(BIN)/python -m pytest -m "not slow" -n $(TEST_JOBS) --as-this-machine \
 	    -k "not neon and not gpu and not test_meaning and not every_kernel_compiles" $(PYTEST_ARGS) $(ISA_TESTS); done
 
 lint: $(VENV)/.dev

@@ -44,6 +44,11 @@ os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), os.environ.g
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="rewrite golden files")
+    parser.addoption(
+        "--as-this-machine",
+        action="store_true",
+        help="leave out tests that are given the machine they generate code for: these do the same under each XYNTRA_ISA",
+    )
     floors.add_option(parser)
 
 
@@ -51,10 +56,21 @@ def pytest_configure(config: pytest.Config) -> None:
     floors.register(config)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("--as-this-machine"):
+        given = [item for item in items if _is_given_a_machine(item)]
+        config.hook.pytest_deselected(items=given)
+        items[:] = [item for item in items if item not in set(given)]
     for item in items:
         for reason in _lacking(item):
             item.add_marker(pytest.mark.skip(reason=reason))
+
+
+def _is_given_a_machine(item: pytest.Item) -> bool:
+    from xyntra_ep.tracea.semantic_ir.capabilities import Capabilities
+
+    values = item.callspec.params.values() if isinstance(item, pytest.Function) and hasattr(item, "callspec") else ()
+    return any(isinstance(value, Capabilities) for value in values)
 
 
 def _lacking(item: pytest.Item) -> Iterator[str]:
