@@ -59,6 +59,7 @@ from xyntra_bench.plan import (
     file_cases,
     parse_counts,
     parse_scenarios,
+    quantised_models,
     wide_cases,
     with_bound,
     zoo_cases,
@@ -107,6 +108,9 @@ def run_zoo(
     batch: Batches = ONE,
     seq: Annotated[str, typer.Option(metavar="N,N", help="Sequence lengths. Default: the model's own.")] = "",
     wide: Annotated[bool, typer.Option("--wide", help="Instead of these, each model at the sizes that people serve.")] = False,
+    quantised: Annotated[
+        bool, typer.Option("--quantised", help="The quantised models alone, which have tables of their own.")
+    ] = False,
     scenario: Scenarios = SINGLE,
     p99_bound: Bound = None,
     tokens: Annotated[int | None, typer.Option(min=2, help="New tokens in `generate`. Default: 32, with --quick 8.")] = None,
@@ -127,6 +131,7 @@ def run_zoo(
             "--scenario": scenario != SINGLE,
             "--tokens": tokens,
             "--p99-bound": p99_bound,
+            "--quantised": quantised,
         }
         if others := [option for option, used in given.items() if used]:
             raise BenchError(
@@ -134,8 +139,9 @@ def run_zoo(
             )
         target, cases = Target.WIDE, wide_cases(model or [], counts)
     else:
-        target = Target.ZOO
-        cases = zoo_cases(model or [], counts, batches, seqs, scenarios, quick=quick, new_tokens=tokens)
+        target = Target.QUANTISED if quantised else Target.ZOO
+        models = quantised_models(model or []) if quantised else model or []
+        cases = zoo_cases(models, counts, batches, seqs, scenarios, quick=quick, new_tokens=tokens)
         cases = with_bound(cases, p99_bound)
     plan = _plan(target, cases, checked_contenders(providers or DEFAULT), _budget(quick, min_time, max_time), quick=quick)
     if quick and not model and within is None:

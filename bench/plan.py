@@ -143,12 +143,18 @@ class Target(StrEnum):
 
     ZOO = "zoo"
     WIDE = "wide"  # the zoo at the sizes that people serve
+    QUANTISED = "quantised"  # the quantised models of the zoo
     MODEL = "model"
     MICRO = "micro"
     ARCHITECTURES = "architectures"
 
 
-PUBLISHED = (Target.ZOO, Target.WIDE, Target.ARCHITECTURES)  # whose tables are in documents, by the rules of `publish`
+PUBLISHED = (
+    Target.ZOO,
+    Target.WIDE,
+    Target.QUANTISED,
+    Target.ARCHITECTURES,
+)  # whose tables are in documents, by the rules of `publish`
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -187,6 +193,14 @@ def zoo_cases(
         raise BenchError(f"--scenario generate: {names[0]} does not generate. there are {able}")
     tokens = new_tokens or (QUICK_NEW_TOKENS if quick else NEW_TOKENS)
     return tuple(replace(c, new_tokens=tokens) if c.scenario is Scenario.GENERATE else c for c in cases)
+
+
+def quantised_models(names: Sequence[str]) -> list[str]:
+    """Those of the zoo that were made from a float model, or ``names``, which must be."""
+    if others := [name for name in names if zoo[name].float_model is None]:
+        able = ", ".join(model.name for model in zoo if model.float_model)
+        raise BenchError(f"--quantised: {others[0]} is no quantised model. there are {able}")
+    return list(names) or [model.name for model in zoo if model.float_model and not model.tiny]
 
 
 def wide_cases(names: Sequence[str], threads: Sequence[int]) -> tuple[Case, ...]:

@@ -64,7 +64,20 @@ def test_a_wide_run_is_one_of_its_own(tmp_path: Path) -> None:
         render_report("zoo", stored)
 
 
-@pytest.mark.parametrize("option", [["--batch", "2"], ["--seq", "16"], ["--scenario", "offline"], ["--tokens", "4"]])
+def test_a_run_of_quantised_models_is_one_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    plans: list[Plan] = []
+    monkeypatch.setattr(cli, "execute", lambda plan, file, *, resume: plans.append(plan))
+    invoke("run", "zoo", "--quantised", "--threads", "1")
+    [plan] = plans
+    assert plan.target == "quantised" and {"bert-base-dq8", "resnet50-qdq"} <= {case.model for case in plan.cases}
+    assert all(case.float_model for case in plan.cases), "and no float model"
+    error = CliRunner().invoke(cli.app, ["run", "zoo", "--quantised", "-m", "resnet50"]).exception
+    assert isinstance(error, BenchError) and "--quantised: resnet50 is no quantised model. there are bert-base-dq8" in str(error)
+
+
+@pytest.mark.parametrize(
+    "option", [["--batch", "2"], ["--seq", "16"], ["--scenario", "offline"], ["--tokens", "4"], ["--quantised"]]
+)
 def test_a_wide_run_has_sizes_of_its_own(option: list[str]) -> None:
     error = CliRunner().invoke(cli.app, ["run", "zoo", "--wide", *option]).exception
     said = f"--wide and {option[0]} together: the selection has sizes and a scenario of its own. give one of them"
