@@ -13,15 +13,18 @@ from tests.tracea.kernels.conv_programs import ConvCase, conv_program
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.ops import Conv, Product
 from xyntra_ep.tracea.kernels.cpu.conv import generic, nhwc_depthwise, nhwc_direct
-from xyntra_ep.tracea.kernels.cpu.conv_integer import quads, shorts
+from xyntra_ep.tracea.kernels.cpu.conv_integer import clamped, quads, shorts
 from xyntra_ep.tracea.kernels.variant import BuildContext, Variant
 from xyntra_ep.tracea.semantic_ir.capabilities import AVX2, AVX512, SCALAR, Capabilities
 
 pytestmark = pytest.mark.compiler("cc")
 
 SAME, SAME7 = (1,) * 4, (3,) * 4
+CLAMPED = [*clamped.VARIANTS, *shorts.VARIANTS]  # the second for what the first does not admit
 FORMS = [
     pytest.param(VNNI, quads.VARIANTS, id="quads"),
+    pytest.param(AVX512, CLAMPED, id="clamped-avx512"),
+    pytest.param(AVX2, CLAMPED, id="clamped-avx2"),
     pytest.param(AVX512, shorts.VARIANTS, id="shorts-avx512"),
     pytest.param(AVX2, shorts.VARIANTS, id="shorts-avx2"),
     pytest.param(SCALAR, shorts.VARIANTS, id="shorts-scalar"),
@@ -112,7 +115,7 @@ def test_what_is_refused() -> None:
 
 
 def test_the_doctor_takes_quads_where_they_are() -> None:
-    for caps, name in ((VNNI, "conv.quads"), (AVX2, "conv.shorts"), (SCALAR, "conv.shorts")):
+    for caps, name in ((VNNI, "conv.quads"), (AVX2, "conv.clamped"), (AVX512, "conv.clamped"), (SCALAR, "conv.shorts")):
         program, _, _ = conv_program(case((1, 64, 56, 56), (64, 64, 3, 3), pads=SAME))
         [(_, decision)] = plan_for(program, caps).decisions
         assert decision.chosen.name == name

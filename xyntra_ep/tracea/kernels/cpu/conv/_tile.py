@@ -52,7 +52,7 @@ class TileCode:
     tile reads x, there or in a copy with other rows. ``panels_within``: other panels of the same pixels come next.
     ``x_is_far``: an image of x is larger than L2.
     ``sparse``: the rows of x itself, where tiles leave out taps that meet nothing of it. ``sums``: the type of the sums.
-    ``filled_depth``: steps of k in a panel whose runs of taps are filled up."""
+    ``filled_depth``: steps of k in a panel whose runs of taps are filled up. ``beside``: more that ``accumulate`` reads."""
 
     kernel: KernelBuilder
     shape: ConvShape
@@ -71,6 +71,7 @@ class TileCode:
     sparse: Line | None = None
     sums: DType = DType.F32
     filled_depth: int | None = None
+    beside: tuple[Pointer, ...] = ()
     functions: dict[Tile, tuple[Function, tuple[Var, ...]]] = field(default_factory=dict)
 
     @property

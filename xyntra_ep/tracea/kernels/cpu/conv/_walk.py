@@ -7,6 +7,7 @@ keep x in the cache, units of one block of panels the weights. What is larger an
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from xyntra_ep.tracea.core_ir.dims import Size, ceildiv, product
@@ -65,10 +66,13 @@ def walk_image(
     edges: Edges | None = None,
     sparse: Line | None = None,
     filled_depth: int | None = None,
+    beside: Sequence[tuple[TempBuffer, DType]] = (),
 ) -> KernelCall:
-    """The call that computes all of ``shape.op`` from ``x`` and weights packed as [panel][depth][width]."""
-    walk = _Walk(name, shape, blocking, context, accumulate, x[1], packed[1], edges, sparse, filled_depth)
-    return walk.call(x[0], packed[0])
+    """The call that computes all of ``shape.op`` from ``x`` and weights packed as [panel][depth][width], and from what is
+    ``beside`` them."""
+    types = [dtype for _, dtype in beside]
+    walk = _Walk(name, shape, blocking, context, accumulate, x[1], packed[1], types, edges, sparse, filled_depth)
+    return walk.call(x[0], packed[0], *(buffer for buffer, _ in beside))
 
 
 class _Walk:
@@ -83,6 +87,7 @@ class _Walk:
         accumulate: Accumulate,
         x_dtype: DType,
         w_dtype: DType,
+        beside: Sequence[DType],
         edges: Edges | None,
         sparse: Line | None,
         filled_depth: int | None,
@@ -94,6 +99,7 @@ class _Walk:
         tile = f"{blocking.pixels}x{blocking.vectors}"
         self.k = k = KernelBuilder(f"xy_{name}_{shape.y.kernel}x{shape.x.kernel}_{x_dtype}_{tile}")
         x, w = k.buffer("x", x_dtype), k.buffer("w", w_dtype)
+        more = tuple(k.buffer("beside", dtype) for dtype in beside)
         out = k.buffer("out", op.output.dtype, writable=True)
         groups = shape.epilogue_groups()
         self.epilogue = Epilogue(k, op.epilogue, op.inputs, op.domain, groups, lane_group=1, rough=is_rough(op))
@@ -105,7 +111,7 @@ class _Walk:
             vectors=blocking.vectors, lanes=caps.lanes, ahead_rate=self._ahead_rate(),
             bursts=caps.prefetching is Prefetching.BURST, x_is_told=edges is not None,
             panels_within=self.panels_within, x_is_far=self._typical_x_bytes > caps.l2_bytes, sparse=sparse,
-            sums=DType.F32 if words is None else words.sums, filled_depth=filled_depth,
+            sums=DType.F32 if words is None else words.sums, filled_depth=filled_depth, beside=more,
         )  # fmt: skip
         self.edges = edges
         self.copy = None if edges is None else copy_function(k, edges, x, x_dtype)
@@ -141,7 +147,7 @@ class _Walk:
         weights = packed_bytes(self.shape, self.blocking.vectors * self.caps.lanes)
         return self.shape.groups == 1 and not self.shape.depthwise and weights <= self.caps.l1d_bytes * 3 // 4
 
-    def call(self, x: ValueBuffer | TempBuffer, packed: TempBuffer) -> KernelCall:
+    def call(self, x: ValueBuffer | TempBuffer, *packed: TempBuffer) -> KernelCall:
         shape, blocking = self.shape, self.blocking
         pixels = (ceildiv(shape.y.out, blocking.rows), ceildiv(self.row_tiles, blocking.tiles))
         panel_blocks = ceildiv(self.panels, blocking.panels)
@@ -158,7 +164,7 @@ class _Walk:
         kernel, params = self.k.finish()
         return KernelCall(
             kernel=kernel,
-            buffers=(x, packed, ValueBuffer(value=shape.op.output.value), *self.epilogue.buffers),
+            buffers=(x, *packed, ValueBuffer(value=shape.op.output.value), *self.epilogue.buffers),
             params=params,
             units=product(grid),
             cost_ns=ceildiv(taps(shape.op) * 2, max(1, int(self.peak_gflops))) + moving_ns(shape),

@@ -19,6 +19,7 @@ is 1 in 54, and 0.35 steps; of weights of any size 1 in 4, and 0.58. gemm.shorts
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import reduce
 
 from xyntra_ep.tracea.core_ir.dims import ceildiv, product
@@ -84,8 +85,7 @@ def split_off(panels: WordPanels, weights: TempBuffer, excess: ExcessPanels, con
 
         def keep(pair: Rvalue, vectors: list[Rvalue]) -> None:
             """A step of ``vectors``, unless they are 0."""
-            found = reduce(lambda a, b: a | b, vectors)
-            with k.when(binary("ne", Convert(i64(1), Reduce("or", found)), Const(i64(1), 0))):
+            with k.when(has_any(vectors)):
                 for at, vector in zip(places, vectors, strict=True):
                     k.store_words(to, number * row + at, vector)
                 k.store(table, number + 1, Convert(i64(1), pair * depth))
@@ -97,11 +97,11 @@ def split_off(panels: WordPanels, weights: TempBuffer, excess: ExcessPanels, con
                 parts: list[Rvalue] = []
                 for i in range(steps):
                     step = k.let("step", pair * 2 + i)
-                    safe, over = _split(k, k.load_words(panel, step * row + at, lanes))
+                    safe, over = split(k, k.load_words(panel, step * row + at, lanes))
                     k.store_words(panel, step * row + at, safe)
                     parts.append(_halves(over))
                 left.append(k.let("left", parts[0] if steps == 1 else parts[0] | _shl(parts[1], 16)))
-            again = [_split(k, vector) for vector in left]
+            again = [split(k, vector) for vector in left]
             keep(pair, [safe for safe, _ in again])
             keep(pair, [over for _, over in again])
 
@@ -123,7 +123,13 @@ def split_off(panels: WordPanels, weights: TempBuffer, excess: ExcessPanels, con
     )
 
 
-def _split(k: KernelBuilder, word: Rvalue) -> tuple[Rvalue, Rvalue]:
+def has_any(vectors: Sequence[Rvalue]) -> Rvalue:
+    """Whether a bit is set in any of ``vectors``."""
+    found = reduce(lambda a, b: a | b, vectors)
+    return binary("ne", Convert(i64(1), Reduce("or", found)), Const(i64(1), 0))
+
+
+def split(k: KernelBuilder, word: Rvalue) -> tuple[Rvalue, Rvalue]:
     """Words of what is safe and of the excess."""
     word = k.let("word", word)
     safe: Rvalue = word & _SECONDS
