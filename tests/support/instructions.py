@@ -17,7 +17,7 @@ from xyntra_ep.tracea.semantic_ir.capabilities import Isa
 
 _TILES = r"%tmm|\bldtilecfg"
 _PAIRS = r"\bvdpbf16ps|\bvcvtne2?ps2bf16"
-_BYTES = r"\bvpdpbusd"
+_BYTES = r"\bvpdp(?:busd|wssd)"
 _PERMUTED_BYTES = r"\bvperm[it]2b"
 _WIDE = r"%zmm|%k[0-7]\b|%[xy]mm(?:1[6-9]|2\d|3[01])\b"
 _VECTORS = r"%ymm|\tv(?!er[rw]\b)\w+"  # whatever is encoded as AVX is named v...
@@ -75,7 +75,8 @@ def _beyond(machine: Machine) -> str | None:
     if machine.isa is Isa.SCALAR:
         return "|".join((_TILES, _WIDE, _VECTORS))
     if machine.isa is Isa.AVX2:
-        return "|".join((_TILES, _PAIRS, _BYTES, _PERMUTED_BYTES, _WIDE))
+        quads = (_BYTES,) if "avx_vnni" not in machine.features else ()
+        return "|".join((_TILES, _PAIRS, *quads, _PERMUTED_BYTES, _WIDE))
     features = machine.features
     lacks = (
         *((_TILES,) if not machine.tiles_granted else ()),

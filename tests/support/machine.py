@@ -16,8 +16,10 @@ from xyntra_ep.tracea.semantic_ir.capabilities import AVX2, AVX512, NEON, SCALAR
 # Machines that multiply bfloat16: by pairs (as AMD's do), by tiles (as Intel's).
 BF16_PAIRS = replace(AVX512, avx512_bf16=True, avx512_bf16_convert=True, bf16_gflops=200.0)
 BF16_TILES = replace(AVX512, amx_bf16=True, avx512_bf16_convert=True, bf16_gflops=1600.0)
-VNNI = replace(AVX512, avx512_vnni=True)
+VNNI = replace(AVX512, vnni=True)
 VBMI = replace(AVX512, avx512_vbmi=True)
+AVX_VNNI = replace(AVX2, vnni=True)
+INT8_TILES = replace(VNNI, amx_int8=True, int8_gops=3200.0)
 
 
 def widest() -> Capabilities:

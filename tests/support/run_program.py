@@ -23,6 +23,7 @@ from tests.support.emulated import EMULATORS, cross_compiler, run_emulated
 from tests.support.instructions import instructions_beyond
 from tests.support.machine import need
 from tests.support.memory import Arena, Block, Tensor
+from tests.support.simulated import lacking_even_so, simulated
 from tests.support.work import Array, Step, Work, output_types, work_of
 from xyntra_ep import knobs
 from xyntra_ep.errors import CompileError
@@ -122,10 +123,11 @@ def run_planned(
 
 def carry_out(works: Sequence[Work], sources: Sequence[KernelSource], caps: Capabilities) -> list[list[Array]]:
     """The outputs of each of ``works``, whose steps call the kernels ``sources``. This is the one place where tests come to
-    execute generated code: here, if the machine has what it was made for, or emulated. Where neither can be, the test is skipped.
+    execute generated code: here, if the machine has what it was made for or what it lacks can be simulated, or emulated. Where
+    none of it can be, the test is skipped.
     """
     kernels = _compiled(sources, caps)
-    if lacking(this_machine(), caps):
+    if lacking_even_so(this_machine(), caps):
         return run_emulated(caps.isa, [(work, kernels) for work in works])
     if knobs.current().isa is not None:  # a larger machine would execute anything and say nothing
         for kernel in kernels:
@@ -144,9 +146,14 @@ def kernel_cache(isa: Isa, bf16: bool, vnni: bool) -> KernelCache:
 
 
 def _compiled(sources: Sequence[KernelSource], caps: Capabilities) -> list[CompiledKernel]:
-    need(caps)
+    machine = this_machine()
+    is_simulated = lacking(machine, caps) != "" and not lacking_even_so(machine, caps)
+    if is_simulated:
+        sources = [simulated(source) for source in sources]
+    else:
+        need(caps)
     kernels = []
-    for kernel in kernel_cache(caps.isa, caps.avx512_bf16, caps.avx512_vnni).compile_many(sources):
+    for kernel in kernel_cache(caps.isa, caps.avx512_bf16, caps.vnni and not is_simulated).compile_many(sources):
         if isinstance(kernel, CompileError):
             raise AssertionError(f"{kernel}\n{kernel.log}\n{kernel.source}")
         kernels.append(kernel)

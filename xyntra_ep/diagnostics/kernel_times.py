@@ -71,7 +71,7 @@ class RunTimes:
 
 _OFF, _STEPS, _RUNS = range(3)  # what `xyntra_profile` times
 _IN_BLOCKS = "gemm.block_weights"  # multiplies in more than one type
-_OF_BYTES = frozenset({"clamped", "quads", "shorts"})  # what the last part of their name says
+_OF_BYTES = frozenset({"clamped", "quads", "shorts", "tiles_int8"})  # what the last part of their name says
 _MATRIX_UNITS = re.compile("fragments|wgmma")  # in the names of their kernels
 Row = Mapping[str, Any]
 Key = tuple[str, str, int]  # digest, island, position among the island's kernels

@@ -300,7 +300,7 @@ class Planner:
         caps = self.context.caps
         ceilings = Ceilings(
             gflops=caps.fma_gflops, dram_gbs=caps.dram_gbs, near_bytes=caps.l2_bytes, unit_bits=caps.unit_bits,
-            block=16 if caps.lanes >= 16 else 8, vnni=caps.avx512_vnni,
+            block=16 if caps.lanes >= 16 else 8, vnni=caps.vnni, tiles=caps.amx_int8,
         )  # fmt: skip
         threads = self.context.policy.threads(caps.cores)
         return Comparison(self.graph, group, traced, program, steps, ceilings, caps.cores, threads)

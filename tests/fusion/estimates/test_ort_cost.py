@@ -20,6 +20,7 @@ from xyntra_ep.fusion.estimates.ort_cost import (
     INTEGERS,
     PICKED,
     TABLES,
+    WITH_TILES,
     WITHOUT_VNNI,
     Ceilings,
     Efficiency,
@@ -290,6 +291,16 @@ def test_bytes_without_vnni_take_longer() -> None:
     load_ = Load(row="integers.product.many", units=1e6, bytes=1000)
     with_vnni, without = (work_ns(load_, load(), dataclasses.replace(MACHINE, vnni=vnni)) for vnni in (True, False))
     assert without == pytest.approx(WITHOUT_VNNI * with_vnni)
+
+
+@pytest.mark.parametrize(("row", "faster"), [("product.many", WITH_TILES), ("conv.window", WITH_TILES), ("conv.depthwise", 1.0)])
+def test_bytes_are_multiplied_by_tiles_where_they_are(row: str, faster: float) -> None:
+    vnni = dataclasses.replace(MACHINE, vnni=True)
+    load_ = Load(row=f"integers.{row}", units=1e6, bytes=1000)
+    without, with_tiles = (work_ns(load_, load(), dataclasses.replace(vnni, tiles=tiles)) for tiles in (False, True))
+    assert without == pytest.approx(faster * with_tiles)
+    of_floats = Load(row=row, units=1e6, bytes=1000)
+    assert work_ns(of_floats, load(), dataclasses.replace(vnni, tiles=True)) == work_ns(of_floats, load(), vnni)
 
 
 def test_an_activation_that_others_read_before_it_is_not_taken_in() -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tests.support.machine import VNNI, need
+from tests.support.machine import AVX_VNNI, INT8_TILES, VNNI, need
 from xyntra_ep.diagnostics.machine import compile_with
 from xyntra_ep.tracea.doctor import ceilings
 from xyntra_ep.tracea.doctor.ceilings import Probe, footprints, measure, multiplies_bytes, parts
@@ -23,7 +23,7 @@ MACHINES = [
     for l1, l2, l3 in ((32, 256, 8), (48, 1024, 32), (48, 2048, 260), (64, 512, 4))
 ]
 LINE, PAGE = 64, 4096
-MULTIPLYING = {"vnni": VNNI, "avx512": AVX512, "avx2": AVX2, "scalar": SCALAR}
+MULTIPLYING = {"tiles": INT8_TILES, "vnni": VNNI, "avx-vnni": AVX_VNNI, "avx512": AVX512, "avx2": AVX2, "scalar": SCALAR}
 
 
 @pytest.mark.parametrize("caps", MACHINES, ids=lambda c: f"{c.isa}-{c.l1d_bytes >> 10}-{c.l2_bytes >> 10}-{c.l3_bytes >> 20}")
@@ -87,6 +87,7 @@ def test_every_loop_runs_and_says_what_it_did(caps: Capabilities) -> None:
     probe = Probe(caps, compile_with(Context(caps=caps)))
     assert probe.fma(10) == 2 * 10 * ceilings._CHAINS * max(caps.lanes, 4)
     if multiplies_bytes(caps):
-        assert probe.byte_products(10) == 4 * probe.fma(10)
+        of_products = 10 * 4 * 2 * 16 * 16 * 64 if caps.amx_int8 else 4 * probe.fma(10)
+        assert probe.byte_products(10) == of_products
     else:
         assert caps is SCALAR

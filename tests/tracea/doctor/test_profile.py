@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.machine import BF16_PAIRS, BF16_TILES, need
+from tests.support.machine import AVX_VNNI, BF16_PAIRS, BF16_TILES, INT8_TILES, VNNI, need
 from xyntra_ep.tracea.doctor import profile as module
 from xyntra_ep.tracea.doctor.ceilings import load, measure, source, stored_with
 from xyntra_ep.tracea.doctor.profile import Ceilings, capabilities, lacking, limited, profile, this_machine, usable_cores
@@ -49,7 +49,7 @@ def test_a_full_description(tmp_path: Path) -> None:
     assert machine.model == "Test CPU: 9000"
     assert (machine.l1d_bytes, machine.l2_bytes, machine.l3_bytes) == (48 << 10, 2 << 20, 24 << 20)
     caps = capabilities(machine)
-    assert (caps.isa, caps.lanes, caps.avx512_bf16, caps.avx512_vnni) == (Isa.AVX512, 16, True, True)
+    assert (caps.isa, caps.lanes, caps.avx512_bf16, caps.vnni) == (Isa.AVX512, 16, True, True)
 
 
 @pytest.mark.parametrize(
@@ -102,6 +102,8 @@ def test_a_machine_can_be_limited(tmp_path: Path) -> None:
     assert limited(machine, Isa.AVX2).isa is Isa.AVX2 and not capabilities(limited(machine, Isa.AVX2)).has_bf16
     assert limited(machine, Isa.SCALAR).isa is Isa.SCALAR
     tiled = machine_at(tmp_path / "tiles", f"{ZEN} amx_tile amx_bf16")
+    laptop = machine_at(tmp_path / "laptop", "avx2 fma f16c avx_vnni")
+    assert capabilities(laptop).vnni and not capabilities(limited(laptop, Isa.AVX2)).vnni
     assert tiled.tiles_granted and not limited(tiled, Isa.AVX512).tiles_granted
 
 
@@ -113,9 +115,12 @@ def test_a_machine_can_be_limited(tmp_path: Path) -> None:
         (
             ZEN.replace("avx512_bf16 avx512_vnni", ""),
             (AVX512, AVX2, SCALAR),
-            {BF16_PAIRS: "AVX512_BF16", replace(AVX512, avx512_vnni=True): "AVX512_VNNI"},
+            {BF16_PAIRS: "AVX512_BF16", VNNI: "AVX512_VNNI"},
         ),
-        ("avx2 fma f16c avx512_bf16", (AVX2, SCALAR), {AVX512: "avx512", BF16_PAIRS: "avx512"}),
+        ("avx2 fma f16c avx512_bf16", (AVX2, SCALAR), {AVX512: "avx512", BF16_PAIRS: "avx512", AVX_VNNI: "AVX_VNNI"}),
+        ("avx2 fma f16c avx_vnni", (AVX2, AVX_VNNI), {VNNI: "avx512"}),
+        (f"{ZEN} amx_tile amx_bf16 amx_int8", (BF16_TILES, INT8_TILES), {AVX_VNNI: "AVX_VNNI"}),
+        (f"{ZEN} amx_tile amx_bf16", (BF16_TILES,), {INT8_TILES: "matrix tiles of bytes (AMX)"}),
         ("sse4_2 avx", (SCALAR,), {AVX2: "avx2", AVX512: "avx512"}),
     ],
 )
@@ -150,6 +155,21 @@ def test_tiles_of_bf16(tmp_path: Path) -> None:
     caps = capabilities(machine_at(tmp_path, f"{ZEN} amx_tile amx_bf16", "GenuineIntel"))
     assert (caps.amx_bf16, caps.avx512_bf16, caps.avx512_bf16_convert, caps.has_bf16) == (True, False, True, True)
     assert caps.bf16_gflops == 16 * caps.fma_gflops
+
+
+def test_tiles_of_bytes(tmp_path: Path) -> None:
+    machine = machine_at(tmp_path, f"{ZEN} amx_tile amx_bf16 amx_int8", "GenuineIntel")
+    caps = capabilities(machine)
+    assert caps.amx_int8 and caps.int8_gops == 2 * caps.bf16_gflops
+    measured = Ceilings(fma_gflops=100.0, l2_gbs=1, l3_gbs=1, dram_gbs=1, bf16_gflops=1500.0, int8_gops=2900.0)
+    assert capabilities(machine, measured).int8_gops == 2900.0
+    assert capabilities(machine, replace(measured, int8_gops=400.0)).int8_gops == 3200.0  # measured without tiles
+    for lacking_one in (f"{ZEN} amx_tile amx_bf16", f"{ZEN} amx_int8"):
+        without = capabilities(machine_at(tmp_path, lacking_one, "GenuineIntel"))
+        assert (without.amx_int8, without.int8_gops) == (False, 0.0)
+    refused = machine_at(tmp_path, f"{ZEN} amx_tile amx_int8", "GenuineIntel", tiles_granted=False)
+    assert not capabilities(refused).amx_int8
+    assert lacking(refused, INT8_TILES) == "the operating system's leave to use matrix tiles"
 
 
 def test_tiles_that_are_not_granted_do_not_count(tmp_path: Path) -> None:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import platform
+import re
+import shutil
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tests.support.machine import BF16_PAIRS, BF16_TILES, need
+from tests.support.instructions import built_alone, disassembly
+from tests.support.machine import AVX_VNNI, BF16_PAIRS, BF16_TILES, INT8_TILES, VNNI, need
 from tests.support.printed import c_text, source_of
 from tests.support.run_program import kernel_cache
 from tests.tracea.emitters.test_cpu import compute, execute
@@ -78,11 +83,10 @@ def test_one_pair_in_every_lane(caps: Capabilities, lanes: int) -> None:
     np.testing.assert_allclose(got, wide(b) @ wide(a[3:]), rtol=1e-6, atol=1e-6)
 
 
-@pytest.mark.parametrize(("caps", "lanes"), MACHINES)
+@pytest.mark.parametrize(("caps", "lanes"), [*MACHINES, pytest.param(AVX_VNNI, 8, id="avx-vnni-8")])
 @pytest.mark.parametrize("node", [QuadDot, ClampedQuadDot, ShortDot])
 def test_products_of_integers(caps: Capabilities, lanes: int, node: type[QuadDot | ClampedQuadDot | ShortDot]) -> None:
     """Random words and the extremes of their types; a clamped sum of two products is the nearest number of 16 bits."""
-    need(caps)
     left, right = (DType.I16, DType.I16) if node is ShortDot else (DType.U8, DType.I8)
     low, high = np.iinfo(right.numpy).min, np.iinfo(right.numpy).max
     k = KernelBuilder("xy_test")
@@ -153,7 +157,6 @@ def test_rounding_by_instruction(caps: Capabilities, count: int) -> None:
 @pytest.mark.parametrize(("m", "k", "n"), [(16, 32, 16), (5, 32, 16), (1, 2, 1), (13, 6, 7)])
 def test_products_of_tiles(m: int, k: int, n: int) -> None:
     """Two steps of k and a sum that was there before; memory beyond a tile's rows and columns stays as it is."""
-    need(BF16_TILES)
     a, b, c = bf16(m, 2 * k), bf16(2, k // 2, n, 2, seed=1), random_like((m, n), DType.F32, 2)
     kernel = KernelBuilder("xy_test")
     pa, pb = kernel.buffer("a", DType.BF16), kernel.buffer("b", DType.BF16)
@@ -178,6 +181,56 @@ def test_products_of_tiles(m: int, k: int, n: int) -> None:
     assert (got[m:] == 7).all()
 
 
+@pytest.mark.parametrize(("m", "k", "n"), [(16, 16, 16), (5, 16, 16), (1, 1, 1), (13, 6, 7)])
+@pytest.mark.parametrize("fill", [None, (255, -128), (255, 127), (0, -128)])
+def test_products_of_tiles_of_bytes(m: int, k: int, n: int, fill: tuple[int, int] | None) -> None:
+    """``k`` words, a sum that was there before, and one that wraps."""
+    rng = np.random.default_rng(0)
+    a, b = words(rng, DType.U8, m * k, None).reshape(m, k, 4), words(rng, DType.I8, k * n, None).reshape(k, n, 4)
+    if fill is not None:
+        a[...], b[...] = fill
+    c = rng.integers(-(2**31), 2**31, (m, n)).astype(np.int32)
+    kernel = KernelBuilder("xy_test")
+    pa, pb = kernel.buffer("a", DType.U8), kernel.buffer("b", DType.I8)
+    pc = kernel.buffer("c", DType.I32, writable=True)
+    with kernel.tiles([(m, 4 * n), (m, 4 * k), (k, 4 * n)]):
+        kernel.tile_load(0, pc, 0, n)
+        kernel.tile_load(1, pa, 0, 4 * k)
+        kernel.tile_load(2, pb, 0, 4 * n)
+        kernel.emit(TileDot(0, 1, 2, QuadDot))
+        kernel.tile_store(0, pc, 0, n)
+    want = (c + np.einsum("mki,kni->mn", a.astype(np.int64), b.astype(np.int64))).astype(np.int32)
+    execute(kernel, INT8_TILES, a, b, c)
+    np.testing.assert_array_equal(c, want)
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64" or shutil.which("objdump") is None, reason="of x86, by objdump")
+@pytest.mark.parametrize(
+    ("caps", "node", "instruction"),
+    [
+        (AVX_VNNI, QuadDot, r"{vex} vpdpbusd %ymm"),
+        (AVX_VNNI, ShortDot, r"{vex} vpdpwssd %ymm"),
+        (VNNI, QuadDot, r"\tvpdpbusd %zmm"),
+        (INT8_TILES, None, r"\ttdpbusd %tmm2,%tmm1,%tmm0"),
+        (BF16_TILES, None, r"\ttdpbf16ps %tmm2,%tmm1,%tmm0"),
+    ],
+)
+def test_which_instruction_it_is(
+    caps: Capabilities, node: type[QuadDot | ShortDot] | None, instruction: str, tmp_path: Path
+) -> None:
+    k = KernelBuilder("xy_test")
+    if node is None:
+        with k.tiles([(index(16), index(64))] * 3):
+            k.emit(TileDot(0, 1, 2, QuadDot if caps.amx_int8 else PairDot))
+    else:
+        of = DType.I16 if node is ShortDot else DType.U8
+        p, q, r = k.buffer("a", of), k.buffer("b", of), k.buffer("c", DType.I32, writable=True)
+        total = Convert(i32(caps.lanes), k.load(r, 0, caps.lanes))
+        k.store(r, 0, node(k.load_words(p, 0, caps.lanes), k.load_words(q, 0, caps.lanes), total))
+    listing = disassembly(built_alone(c_text(k.finish()[0], caps), caps.isa, tmp_path))
+    assert re.search(instruction, listing), listing
+
+
 def test_tiles_are_announced_to_the_loader() -> None:
     kernel = KernelBuilder("xy_test")
     with kernel.tiles([(index(1), index(4))]):
@@ -187,7 +240,6 @@ def test_tiles_are_announced_to_the_loader() -> None:
 
 
 def test_a_new_configuration_replaces_the_old() -> None:
-    need(BF16_TILES)
     kernel = KernelBuilder("xy_test")
     c = kernel.buffer("c", DType.F32, writable=True)
     with kernel.tiles([(index(2), index(8))]):

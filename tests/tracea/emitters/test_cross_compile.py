@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.machine import BF16_PAIRS, BF16_TILES, VBMI, VNNI
+from tests.support.machine import AVX_VNNI, BF16_PAIRS, BF16_TILES, INT8_TILES, VBMI, VNNI
 from tests.support.printed import c_text
 from tests.support.programs.builder import ProgramBuilder
 from tests.support.programs.elementwise import here, permuted, pointwise, rows
@@ -43,7 +43,9 @@ MACHINES = {
     "avx512-tiles": BF16_TILES,
     "avx512-vbmi": VBMI,
     "avx512-vnni": VNNI,
+    "avx512-int8-tiles": INT8_TILES,
     "avx2": AVX2,
+    "avx-vnni": AVX_VNNI,
     "neon": NEON,
     "scalar": SCALAR,
 }
@@ -194,7 +196,7 @@ def command(caps: Capabilities) -> tuple[str, ...]:
 def test_every_kernel_compiles(machine: str, tmp_path: Path) -> None:
     caps = MACHINES[machine]
     # What an instruction set lacks shows at any level of optimisation.
-    flags = target_flags(caps.isa, bf16=caps.avx512_bf16_convert, vnni=caps.avx512_vnni)
+    flags = target_flags(caps.isa, bf16=caps.avx512_bf16_convert, vnni=caps.vnni)
     argv = [*command(caps), "-x", "c", "-std=gnu11", "-O0", "-w", "-c", *flags]
     known = set(texts(AVX512).values()) if caps.isa is Isa.AVX512 and caps is not AVX512 else set()
     files = {name: text for name, text in texts(caps).items() if text not in known}

@@ -8,13 +8,19 @@ import shutil
 import pytest
 
 from tests.support.emulated import EMULATORS
-from tests.support.machine import BF16_PAIRS, BF16_TILES, runnable, widest
+from tests.support.machine import AVX_VNNI, BF16_PAIRS, BF16_TILES, INT8_TILES, runnable, widest
+from tests.support.printed import source_of
 from tests.support.run_program import carry_out
+from tests.support.simulated import lacking_even_so, simulated
 from tests.support.work import Buffer, Output, Step, Work
 from xyntra_ep.tracea.core_ir.dtypes import DType
+from xyntra_ep.tracea.doctor.profile import this_machine
 from xyntra_ep.tracea.planning.plan import BufferKind
 from xyntra_ep.tracea.runtime.kernel_source import KernelSource
+from xyntra_ep.tracea.semantic_ir.builder import KernelBuilder
 from xyntra_ep.tracea.semantic_ir.capabilities import AVX2, AVX512, NEON, SCALAR, Capabilities, Isa
+from xyntra_ep.tracea.semantic_ir.matrix_nodes import TileZero
+from xyntra_ep.tracea.semantic_ir.nodes import index
 
 pytestmark = [pytest.mark.compiler("cc"), pytest.mark.skipif(platform.machine() != "x86_64", reason="XYNTRA_ISA is about x86")]
 
@@ -48,7 +54,9 @@ def run(source: KernelSource, caps: Capabilities) -> bytes:
 @pytest.mark.parametrize(
     ("isa", "caps", "lack"),
     [
-        ("avx512", BF16_TILES, r"matrix tiles \(AMX\)|avx512|AVX512_BF16"),
+        ("avx2", BF16_TILES, "avx512"),
+        ("avx2", INT8_TILES, "avx512"),
+        ("avx2", AVX_VNNI, "AVX_VNNI|avx2"),
         ("avx2", AVX512, "avx512"),
         ("avx2", BF16_PAIRS, "avx512"),
         ("scalar", AVX512, "avx512"),
@@ -60,6 +68,21 @@ def test_what_the_machine_lacks_is_not_executed(isa: str, caps: Capabilities, la
     with pytest.raises(pytest.skip.Exception, match=rf"^this machine does not have ({lack})$"):
         run(doubling(WIDE.get(caps.isa, ""), 16), caps)
     assert widest().lanes <= {"avx512": 16, "avx2": 8, "scalar": 1}[isa]
+
+
+def test_what_can_be_simulated_is_executed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tiles become functions, and the rest of the kernel stays what it is."""
+    monkeypatch.setenv("XYNTRA_ISA", "avx512")
+    kernel = KernelBuilder("f")
+    out = kernel.buffer("out", DType.F32, writable=True)
+    with kernel.tiles([(index(1), index(64))]):
+        kernel.emit(TileZero(0))
+        kernel.tile_store(0, out, 0, 16)
+    source = source_of(kernel.finish()[0], BF16_TILES)
+    assert "tilezero" in source.text and "%%tmm" not in simulated(source).text
+    if lacking_even_so(this_machine(), BF16_TILES):
+        pytest.skip("the machine has no AVX-512")
+    assert run(source, BF16_TILES) == bytes(64)
 
 
 def test_without_an_emulator_its_programs_are_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -73,21 +73,25 @@ EXPORT float xy_read(const float *x, i64 n, i64 times) {{
 """
 
 
-# Four products an iteration that do not wait for each other, all in full tiles.
-_TILE_PRODUCTS = """
-EXPORT float xy_products(i64 n) {
-  struct { unsigned char palette, start, reserved[14]; unsigned short row_bytes[16]; unsigned char rows[16]; } t
-      __attribute__((aligned(64))) = {1};
+def _tile_products(symbol: str, product: str) -> str:
+    """Four of the instruction ``product`` an iteration that do not wait for each other, all in full tiles."""
+    return f"""
+EXPORT float {symbol}(i64 n) {{
+  struct {{ unsigned char palette, start, reserved[14]; unsigned short row_bytes[16]; unsigned char rows[16]; }} t
+      __attribute__((aligned(64))) = {{1}};
   for (int i = 0; i < 8; i++) t.rows[i] = 16, t.row_bytes[i] = 64;
   __asm__ volatile("ldtilecfg %0" :: "m"(t));
   for (i64 k = 0; k < n; k++)
-    __asm__ volatile("tdpbf16ps %tmm6, %tmm4, %tmm0; tdpbf16ps %tmm7, %tmm4, %tmm1; "
-                     "tdpbf16ps %tmm6, %tmm5, %tmm2; tdpbf16ps %tmm7, %tmm5, %tmm3");
+    __asm__ volatile("{product} %tmm6, %tmm4, %tmm0; {product} %tmm7, %tmm4, %tmm1; "
+                     "{product} %tmm6, %tmm5, %tmm2; {product} %tmm7, %tmm5, %tmm3");
   __asm__ volatile("tilerelease");
   return 0;
-}
+}}
 """
+
+
 _TILE_FLOPS = 4 * 2 * 16 * 16 * 32
+_TILE_BYTE_OPS = 2 * _TILE_FLOPS
 _PAIR_FLOPS = _CHAINS * 2 * 2 * 16
 
 
@@ -106,11 +110,14 @@ EXPORT float xy_products(i64 n) {{
 
 
 def _byte_products(caps: Capabilities) -> str:
-    """Unsigned by signed bytes into sums of 32 bits: by one instruction, or by the three that every x86 with vectors has."""
+    """Unsigned by signed bytes into sums of 32 bits: by tiles, by one instruction, or by the three that every x86 with vectors
+    has."""
+    if caps.amx_int8:
+        return _tile_products("xy_byte_products", "tdpbusd")
     chains, r = range(_CHAINS), "v" if caps.isa is Isa.AVX512 else "x"
     instructions = "vpmaddubsw %2, %2, %1; vpmaddwd %3, %1, %1; vpaddd %1, %0, %0"
-    if caps.avx512_vnni:
-        instructions = "vpdpbusd %2, %2, %0"
+    if caps.vnni:
+        instructions = f"{'' if caps.isa is Isa.AVX512 else '%{vex%} '}vpdpbusd %2, %2, %0"
     row = [f'__asm__ volatile("{instructions}" : "+{r}"(c{i}), "=&{r}"(t) : "{r}"(a), "{r}"(ones));' for i in chains]
     return f"""
 EXPORT float xy_byte_products(i64 n) {{
@@ -136,7 +143,7 @@ class Probe:
         self._lanes = max(caps.lanes, 4)
         text = source(self._lanes)
         if caps.has_bf16:
-            text += _TILE_PRODUCTS if caps.amx_bf16 else _pair_products()
+            text += _tile_products("xy_products", "tdpbf16ps") if caps.amx_bf16 else _pair_products()
         if multiplies_bytes(caps):
             text += _byte_products(caps)
         library = load_trusted(compile_c("xy_ceilings", text))
@@ -150,6 +157,7 @@ class Probe:
         self._product_flops = _TILE_FLOPS if caps.amx_bf16 else _PAIR_FLOPS
         if multiplies_bytes(caps):
             self._byte_products = library.xy_byte_products
+            self._byte_ops = _TILE_BYTE_OPS if caps.amx_int8 else 2 * 4 * self._lanes * _CHAINS
             self._byte_products.argtypes, self._byte_products.restype = [ctypes.c_int64], ctypes.c_float
 
     def fma(self, rounds: int) -> float:
@@ -165,7 +173,7 @@ class Probe:
     def byte_products(self, turns: int) -> float:
         """Operations on bytes; only where ``multiplies_bytes``."""
         self._byte_products(turns)
-        return 2.0 * 4 * self._lanes * _CHAINS * turns
+        return float(turns * self._byte_ops)
 
     def read(self, data: NDArray[np.float32], times: int = 1) -> float:
         """Bytes."""

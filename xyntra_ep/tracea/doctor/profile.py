@@ -16,11 +16,13 @@ from xyntra_ep.tracea.semantic_ir.capabilities import AVX2, AVX512, NEON, SCALAR
 
 _ARM = ("aarch64", "arm64")
 _AVX512 = frozenset({"avx512f", "avx512bw", "avx512dq", "avx512vl", "avx2", "fma", "f16c"})
-_AMX = frozenset({"amx_tile", "amx_bf16"})
+_AMX = "amx_tile"  # which amx_bf16 and amx_int8 come with
 _AVX2 = frozenset({"avx2", "fma", "f16c"})
+_VNNI = {Isa.AVX512: "avx512_vnni", Isa.AVX2: "avx_vnni"}
 _LEAST = {Isa.AVX512: _AVX512, Isa.AVX2: _AVX2, Isa.SCALAR: frozenset[str]()}  # features, of x86
 _ROWS = {Isa.AVX512: AVX512, Isa.AVX2: AVX2, Isa.NEON: NEON, Isa.SCALAR: SCALAR}
 _BF16_TILES, _BF16_PAIRS = 16.0, 2.0  # rate of bfloat16 products over fp32 ones, by instruction
+_INT8_TILES = 32.0  # of products of bytes
 # One core, where nothing was measured: (fp32 GFLOP/s, DRAM GB/s) at 3 GHz with two FMA units (AVX-512: one
 # and a half, because client parts fuse two 256-bit units), and what one core of a server draws from DRAM.
 _HALVES_CEILINGS = (110.0, 20.0)
@@ -94,15 +96,20 @@ def profile(root: Path = Path("/"), tiles_granted: Callable[[], bool] = matrix_t
         l1d_bytes=caches.get((1, "Data"), SCALAR.l1d_bytes),
         l2_bytes=caches.get((2, "Unified"), SCALAR.l2_bytes),
         l3_bytes=caches.get((3, "Unified"), SCALAR.l3_bytes),
-        tiles_granted=features >= _AMX and tiles_granted(),
+        tiles_granted=_AMX in features and tiles_granted(),
     )
 
 
 def limited(machine: Machine, widest: Isa) -> Machine:
-    """``machine`` as if it had no instruction set beyond ``widest`` (AVX512: without AMX)."""
-    beyond = {Isa.AVX512: ("amx_",), Isa.AVX2: ("amx_", "avx512"), Isa.SCALAR: ("amx_", "avx", "fma", "f16c", "asimd")}[widest]
+    """``machine`` as if it had no instruction set beyond ``widest`` (AVX512: without AMX; AVX2: without AVX_VNNI, too,
+    as Zen 3 is)."""
+    beyond = {
+        Isa.AVX512: ("amx_",),
+        Isa.AVX2: ("amx_", "avx512", "avx_vnni"),
+        Isa.SCALAR: ("amx_", "avx", "fma", "f16c", "asimd"),
+    }[widest]
     kept = frozenset(feature for feature in machine.features if not feature.startswith(beyond))
-    return dataclasses.replace(machine, features=kept, tiles_granted=machine.tiles_granted and kept >= _AMX)
+    return dataclasses.replace(machine, features=kept, tiles_granted=machine.tiles_granted and _AMX in kept)
 
 
 def this_machine() -> Machine:
@@ -124,13 +131,16 @@ def lacking(machine: Machine, caps: Capabilities) -> str:
         return str(caps.isa)
     if (caps.avx512_bf16 or caps.avx512_bf16_convert) and "avx512_bf16" not in features:
         return "AVX512_BF16"
-    if caps.avx512_vnni and "avx512_vnni" not in features:
-        return "AVX512_VNNI"
+    if caps.vnni and (wanted := _VNNI[caps.isa]) not in features:
+        return wanted.upper()
     if caps.avx512_vbmi and "avx512vbmi" not in features:
         return "AVX512_VBMI"
-    if caps.amx_bf16 and not features >= _AMX:
+    if caps.amx_bf16 and not features >= {_AMX, "amx_bf16"}:
         return "matrix tiles (AMX)"
-    return "the operating system's leave to use matrix tiles" if caps.amx_bf16 and not machine.tiles_granted else ""
+    if caps.amx_int8 and not features >= {_AMX, "amx_int8"}:
+        return "matrix tiles of bytes (AMX)"
+    tiles = caps.amx_bf16 or caps.amx_int8
+    return "the operating system's leave to use matrix tiles" if tiles and not machine.tiles_granted else ""
 
 
 def capabilities(machine: Machine, ceilings: Ceilings | None = None) -> Capabilities:
@@ -141,11 +151,15 @@ def capabilities(machine: Machine, ceilings: Ceilings | None = None) -> Capabili
     fma_gflops, dram_gbs = _HALVES_CEILINGS if halves else _DEFAULT_CEILINGS[machine.isa]
     converts = wide and "avx512_bf16" in machine.features
     pairs = converts and machine.vendor == "AuthenticAMD"
-    tiles = wide and machine.features >= _AMX and machine.tiles_granted
+    tiles = wide and machine.tiles_granted
+    bf16_tiles, int8_tiles = (tiles and feature in machine.features for feature in ("amx_bf16", "amx_int8"))
     fma = ceilings.fma_gflops if ceilings is not None else fma_gflops
-    bf16 = _BF16_TILES * fma if tiles else _BF16_PAIRS * fma if pairs else 0.0
+    bf16 = _BF16_TILES * fma if bf16_tiles else _BF16_PAIRS * fma if pairs else 0.0
     if bf16 and ceilings is not None and ceilings.bf16_gflops:
         bf16 = ceilings.bf16_gflops
+    int8 = _INT8_TILES * fma if int8_tiles else 0.0
+    if int8 and ceilings is not None and ceilings.int8_gops > bf16:  # else an earlier release measured, without tiles
+        int8 = ceilings.int8_gops
     return Capabilities(
         isa=machine.isa,
         lanes=row.lanes,
@@ -153,14 +167,16 @@ def capabilities(machine: Machine, ceilings: Ceilings | None = None) -> Capabili
         halves=halves,
         avx512_bf16=pairs,
         avx512_bf16_convert=converts,
-        amx_bf16=tiles,
-        avx512_vnni=wide and "avx512_vnni" in machine.features,
+        amx_bf16=bf16_tiles,
+        amx_int8=int8_tiles,
+        vnni=_VNNI.get(machine.isa) in machine.features,
         avx512_vbmi=wide and "avx512vbmi" in machine.features,
         l1d_bytes=machine.l1d_bytes,
         l2_bytes=machine.l2_bytes,
         l3_bytes=machine.l3_bytes,
         fma_gflops=fma,
         bf16_gflops=bf16,
+        int8_gops=int8,
         dram_gbs=ceilings.dram_gbs if ceilings is not None else dram_gbs,
         prefetching=_prefetching(machine),
         cores=machine.cores,

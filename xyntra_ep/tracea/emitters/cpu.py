@@ -28,7 +28,10 @@ _STORAGE = {
 }  # fmt: skip
 # all ones where a < b; a - b may wrap, which is why it only counts where the signs agree
 _LESS_I64 = "((({a}) & ~({b})) | (~(({a}) ^ ({b})) & (({a}) - ({b})))) >> 63"
-_TILE_NAMES = {"zero": "tilezero", "load": "tileloadd", "dot": "tdpbf16ps", "store": "tilestored", "release": "tilerelease"}
+_TILE_NAMES = {
+    "zero": "tilezero", "load": "tileloadd", "pair_dot": "tdpbf16ps", "quad_dot": "tdpbusd", "store": "tilestored",
+    "release": "tilerelease",
+}  # fmt: skip
 _ELEM_BYTES = {Elem.F32: 4, Elem.I32: 4, Elem.I64: 8}
 
 
@@ -46,7 +49,7 @@ class CpuTarget:
         self.isa = caps.isa
         self._has_avx2 = caps.isa in (Isa.AVX512, Isa.AVX2)
         self._has_pairs = caps.isa is Isa.AVX512 and (caps.avx512_bf16 or caps.avx512_bf16_convert)
-        self._has_vnni = caps.isa is Isa.AVX512 and caps.avx512_vnni
+        self._has_vnni = caps.vnni
         self._has_vbmi = caps.isa is Isa.AVX512 and caps.avx512_vbmi
         self._types: dict[str, str] = {}
         self._helpers: dict[str, str] = {}

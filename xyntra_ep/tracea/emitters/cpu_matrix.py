@@ -102,14 +102,17 @@ def word_helper(names: Names, name: str, full: str, kind: Type, dtype: DType, ma
 
 
 def integer_dot(names: Names, name: str, full: str, kind: Type, isa: Isa, vnni: bool) -> str:
-    """The definition of a product of words of integers. ``vnni``: vectors of 16 have AVX512_VNNI."""
+    """The definition of a product of words of integers. ``vnni``: see `Capabilities`."""
     n, words = kind.lanes, names.type(kind)
     signature = f"{words} {full}({words} a, {words} b, {words} c)"
     if name == "clamped_quad_dot":
         return f"{signature} {{ {_clamped_dot(names, kind, isa)} }}"
-    if vnni and n == 16:
-        instruction = "vpdpbusd" if name == "quad_dot" else "vpdpwssd"
-        return f'{signature} {{ __asm__("{instruction} %2, %1, %0" : "+v"(c) : "v"(a), "v"(b)); return c; }}'
+    if vnni and (n, isa) in ((16, Isa.AVX512), (8, Isa.AVX2)):
+        anywhere = "v" if isa is Isa.AVX512 else "x"
+        return (
+            f'{signature} {{ __asm__("{vnni_instruction(name, isa)} %2, %1, %0" : "+{anywhere}"(c) : '
+            f'"{anywhere}"(a), "{anywhere}"(b)); return c; }}'
+        )
     if name == "short_dot" and (n, isa) in ((16, Isa.AVX512), (8, Isa.AVX512), (8, Isa.AVX2)):
         return f"{signature} {{ {_added(words, isa, 'vpmaddwd %3, %2, %1')} }}"
     width = 16 if name == "short_dot" else 8
@@ -120,6 +123,12 @@ def integer_dot(names: Names, name: str, full: str, kind: Type, isa: Isa, vnni: 
         x = kept.format(a="a", at=at, left=left, right=right)
         total = f"{total} + {'' if n > 1 else '(unsigned)'}({x} * ((b << {left}) >> {right}))"
     return f"{signature} {{ return {total if n > 1 else f'(int)({total})'}; }}"
+
+
+def vnni_instruction(name: str, isa: Isa) -> str:
+    """As inline assembly spells it: an assembler that is told nothing takes a vector of 8 for AVX512_VNNI's."""
+    instruction = "vpdpbusd" if name == "quad_dot" else "vpdpwssd"
+    return instruction if isa is Isa.AVX512 else f"%{{vex%}} {instruction}"
 
 
 def _added(words: str, isa: Isa, product: str, operand: str = "") -> str:

@@ -78,7 +78,7 @@ class VectorTarget(Target, Protocol):
         ...
 
     def tile_operation(self, name: str, tiles: Sequence[int], address: str = "", stride_bytes: str = "") -> str:
-        """``name``: zero, load, dot (c, a, b), store, release."""
+        """``name``: zero, load, pair_dot and quad_dot (c, a, b), store, release."""
         ...
 
     def superstep(self, name: str) -> str:
@@ -186,7 +186,7 @@ class VectorPrinter(CPrinter):
             case TileZero():
                 return self.target.tile_operation("zero", (s.tile,))
             case TileDot():
-                return self.target.tile_operation("dot", (s.c, s.a, s.b))
+                return self.target.tile_operation("quad_dot" if s.dot is QuadDot else "pair_dot", (s.c, s.a, s.b))
             case TileRelease():
                 return self.target.tile_operation("release", ())
             case TileLoad() | TileStore():

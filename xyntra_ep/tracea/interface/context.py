@@ -144,7 +144,7 @@ class Context:
             compiler, flags = self.device.compiler, self.device.flags
         else:
             caps = self.caps
-            compiler, flags = self.compiler, target_flags(caps.isa, bf16=caps.avx512_bf16, vnni=caps.avx512_vnni)
+            compiler, flags = self.compiler, target_flags(caps.isa, bf16=caps.avx512_bf16, vnni=caps.vnni)
         return KernelCache(
             self.root,
             compiler,

@@ -137,6 +137,8 @@ def target_flags(isa: str, *, bf16: bool = False, vnni: bool = False) -> tuple[s
     >>> target_flags("avx2")
     ('-mavx2', '-mfma', '-mf16c')
     """
+    if isa == "avx2":
+        return _ISA[isa] + (("-mavxvnni",) if vnni else ())
     extra = (("-mavx512bf16",) if bf16 else ()) + (("-mavx512vnni",) if vnni else ())
     return _ISA[isa] + (extra if isa == "avx512" else ())
 

@@ -29,8 +29,9 @@ class Capabilities:
     ``halves``: its units are half as wide as a vector, as in Zen 4, so that its peak is that of vectors half as long.
     ``avx512_bf16``: pairs of bfloat16 multiply at twice the rate of f32 (vdpbf16ps; not so on Intel, where it is slower than
     f32 itself). ``avx512_bf16_convert``: the instructions exist, however slowly they multiply; they round to bfloat16 fast.
-    ``amx_bf16``: matrix tiles of bfloat16 (tdpbf16ps), which the operating system grants.
-    ``avx512_vbmi``: bytes are looked up in a table of 128 by one instruction (vpermi2b).
+    ``amx_bf16``: matrix tiles of bfloat16 (tdpbf16ps), which the operating system grants. ``amx_int8``: those of bytes (tdpbusd).
+    ``vnni``: a product of words of integers and its sum are one instruction (vpdpbusd, vpdpwssd): AVX512_VNNI on vectors of 16,
+    AVX_VNNI where AVX2 is the widest set. ``avx512_vbmi``: a byte is looked up in a table of 128 by one instruction (vpermi2b).
     """
 
     isa: Isa
@@ -40,13 +41,15 @@ class Capabilities:
     avx512_bf16: bool = False
     avx512_bf16_convert: bool = False
     amx_bf16: bool = False
-    avx512_vnni: bool = False
+    amx_int8: bool = False
+    vnni: bool = False
     avx512_vbmi: bool = False
     l1d_bytes: int = 32 << 10
     l2_bytes: int = 1 << 20
     l3_bytes: int = 16 << 20
     fma_gflops: float = 100.0  # one core, fp32
     bf16_gflops: float = 0.0  # one core, bfloat16 products by the fastest instruction there is; 0 without one
+    int8_gops: float = 0.0  # one core, products of bytes by matrix tiles; 0 without them
     dram_gbs: float = 20.0
     prefetching: Prefetching = Prefetching.NEAR
     cores: int = 1
@@ -59,7 +62,7 @@ class Capabilities:
     @property
     def clamped_bytes(self) -> bool:
         """Whether products of bytes are there (vpmaddubsw), with sums of two that are clamped to 16 bits, and no better ones."""
-        return self.isa in (Isa.AVX2, Isa.AVX512) and not self.avx512_vnni
+        return self.isa in (Isa.AVX2, Isa.AVX512) and not self.vnni
 
     @property
     def has_bf16(self) -> bool:

@@ -89,6 +89,7 @@ _REDUCE = frozenset({"add", "mul", "max", "min", "or", "and"})
 _FLOAT_ONLY = frozenset({"sqrt", "floor", "ceil", "rint", "opaque", "round_f16", "pow", "fmod"}) | LIBM
 _BITS_ONLY = frozenset({"not", "and", "or", "xor", "shl", "shr"})
 _IN_WORDS = frozenset({DType.BF16, DType.I16, DType.I8, DType.U8})
+_SUMS, _FACTORS = (DType.F32, DType.I32), (DType.BF16, DType.U8, DType.I8)  # what tiles hold
 _SHORT = 400  # characters of a statement in a message
 
 # Functions that are legal whatever kernel has them, by id: the tiles of matrix products are in many.
@@ -384,7 +385,7 @@ class Checker:
             self._index(s.stride, "a stride")
             stored = isinstance(s, TileStore)
             require(not stored or kind.writable, "a store needs a writable pointer")
-            require(kind.dtype is DType.F32 or (kind.dtype is DType.BF16 and not stored), "a tile of {}", kind.dtype)
+            require(kind.dtype in _SUMS or (kind.dtype in _FACTORS and not stored), "a tile of {}", kind.dtype)
 
     def _count_at(self, pointer: Pointer, at: Rvalue, *numbers: Rvalue) -> None:
         kind = self._pointer(pointer)

@@ -7,11 +7,11 @@ words    two or four neighbours along k in one i32 lane, the first in the low bi
 tiles    eight registers, each of at most 16 rows of at most 64 bytes (Intel AMX). ``TileConfigure`` says how large they are, for
          all that follows until ``TileRelease``; a register is named by its number
 
-``TileDot(c, a, b)`` with a of M rows of 4 K bytes, b of K rows of 4 N bytes and c of M rows of 4 N bytes:
+``TileDot(c, a, b, dot)`` with a of M rows of 4 K bytes, b of K rows of 4 N bytes and c of M rows of 4 N bytes, for all k < K:
 
-    c[m][n] += sum over k < K of a[m][2 k] * b[k][2 n] + a[m][2 k + 1] * b[k][2 n + 1]
+    c[m][n] = dot(a[m][k], b[k][n], c[m][n])        of words, sums of floats in any order
 
-so the rows of a lie as in a row-major matrix, and a row of b holds the pairs of two rows (k-major panels of pairs).
+so the rows of a lie as in a row-major matrix, and a row of b holds the words of two or four rows (k-major panels of words).
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ class TileZero(Statement):
 
 @dataclass(frozen=True, slots=True)
 class TileLoad(Statement):
-    """Fill ``tile`` with rows that follow ``stride`` elements apart; f32 for sums, bfloat16 for factors."""
+    """Fill ``tile`` with rows that follow ``stride`` elements apart; f32 or i32 for sums, bfloat16 or bytes for factors."""
 
     tile: int
     pointer: Pointer
@@ -153,11 +153,12 @@ class TileDot(Statement):
     c: int
     a: int
     b: int
+    dot: type[PairDot] | type[QuadDot] = PairDot
 
 
 @dataclass(frozen=True, slots=True)
 class TileStore(Statement):
-    """Write the f32 rows of ``tile`` ``stride`` elements apart."""
+    """Write the rows of sums of ``tile`` ``stride`` elements apart."""
 
     tile: int
     pointer: Pointer

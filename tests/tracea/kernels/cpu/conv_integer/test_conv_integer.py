@@ -7,13 +7,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tests.support.machine import VNNI
+from tests.support.machine import AVX_VNNI, INT8_TILES, VNNI
 from tests.support.run_program import check_program, plan_for
 from tests.tracea.kernels.conv_programs import ConvCase, conv_program
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.ops import Conv, Product
 from xyntra_ep.tracea.kernels.cpu.conv import generic, nhwc_depthwise, nhwc_direct
-from xyntra_ep.tracea.kernels.cpu.conv_integer import clamped, quads, shorts
+from xyntra_ep.tracea.kernels.cpu.conv_integer import clamped, quads, shorts, tiles_int8
 from xyntra_ep.tracea.kernels.variant import BuildContext, Variant
 from xyntra_ep.tracea.semantic_ir.capabilities import AVX2, AVX512, SCALAR, Capabilities
 
@@ -22,7 +22,9 @@ pytestmark = pytest.mark.compiler("cc")
 SAME, SAME7 = (1,) * 4, (3,) * 4
 CLAMPED = [*clamped.VARIANTS, *shorts.VARIANTS]  # the second for what the first does not admit
 FORMS = [
+    pytest.param(INT8_TILES, tiles_int8.VARIANTS, id="tiles"),
     pytest.param(VNNI, quads.VARIANTS, id="quads"),
+    pytest.param(AVX_VNNI, quads.VARIANTS, id="quads-avx2"),
     pytest.param(AVX512, CLAMPED, id="clamped-avx512"),
     pytest.param(AVX2, CLAMPED, id="clamped-avx2"),
     pytest.param(AVX512, shorts.VARIANTS, id="shorts-avx512"),
@@ -73,7 +75,7 @@ def test_extremes(caps: Capabilities, variants: list[Variant[Conv]], x: int, w: 
     check(replace(conv, arrays=arrays), caps, variants)
 
 
-@pytest.mark.parametrize(("caps", "variants"), FORMS[1:])
+@pytest.mark.parametrize(("caps", "variants"), FORMS[3:])
 @pytest.mark.parametrize("x", [DType.U8, DType.I8])
 @pytest.mark.parametrize("w", [DType.U8, DType.I8])
 def test_every_sign(caps: Capabilities, variants: list[Variant[Conv]], x: DType, w: DType) -> None:
@@ -108,6 +110,9 @@ def test_what_is_refused() -> None:
     assert refusal(quads.VARIANTS[0], plain, VNNI) is None
     assert refusal(quads.VARIANTS[0], plain, AVX2) == "the machine has no products of quads"
     assert refusal(quads.VARIANTS[0], replace(plain, dtype=DType.I8), VNNI) == "i8 times i8, not u8 times i8"
+    assert refusal(tiles_int8.VARIANTS[0], plain, INT8_TILES) is None
+    assert refusal(tiles_int8.VARIANTS[0], plain, VNNI) == "the machine has no matrix tiles of bytes"
+    assert refusal(tiles_int8.VARIANTS[0], replace(plain, w_dtype=DType.U8), INT8_TILES) == "u8 times u8, not u8 times i8"
     assert refusal(shorts.VARIANTS[0], case((1, 8, 6, 5), (12, 4, 3, 3), group=2), VNNI) == "2 groups"
     assert refusal(nhwc_direct.VARIANTS[0], plain, VNNI) == "the product is in i32"
     wide = case((1, 16, 40, 40), (16, 1, 24, 24), group=16)
@@ -115,7 +120,10 @@ def test_what_is_refused() -> None:
 
 
 def test_the_doctor_takes_quads_where_they_are() -> None:
-    for caps, name in ((VNNI, "conv.quads"), (AVX2, "conv.clamped"), (AVX512, "conv.clamped"), (SCALAR, "conv.shorts")):
+    for caps, name in (
+        (INT8_TILES, "conv.tiles_int8"), (VNNI, "conv.quads"), (AVX_VNNI, "conv.quads"), (AVX2, "conv.clamped"),
+        (AVX512, "conv.clamped"), (SCALAR, "conv.shorts"),
+    ):  # fmt: skip
         program, _, _ = conv_program(case((1, 64, 56, 56), (64, 64, 3, 3), pads=SAME))
         [(_, decision)] = plan_for(program, caps).decisions
         assert decision.chosen.name == name

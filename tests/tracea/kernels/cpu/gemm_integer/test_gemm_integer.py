@@ -7,13 +7,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tests.support.machine import VNNI
+from tests.support.machine import AVX_VNNI, INT8_TILES, VNNI
 from tests.support.run_program import check_program, plan_for
 from tests.tracea.kernels.gemm_programs import Array, GemmCase, build, gemm_of
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.ops import Gemm, Product
 from xyntra_ep.tracea.kernels.cpu.gemm import generic
-from xyntra_ep.tracea.kernels.cpu.gemm_integer import clamped, quads, shorts
+from xyntra_ep.tracea.kernels.cpu.gemm_integer import clamped, quads, shorts, tiles_int8
 from xyntra_ep.tracea.kernels.variant import BuildContext, Variant
 from xyntra_ep.tracea.semantic_ir.capabilities import AVX2, AVX512, SCALAR, Capabilities
 
@@ -21,11 +21,16 @@ pytestmark = pytest.mark.compiler("cc")
 
 Form = tuple[Capabilities, list[Variant[Gemm]]]
 CLAMPED = [*clamped.VARIANTS, *shorts.VARIANTS]  # the second for what the first does not admit
+[_TILES] = tiles_int8.VARIANTS
+TILES = [replace(_TILES, cost_ns=lambda op, config, context: 0.0), *quads.VARIANTS]  # also where few rows make quads cheaper
 FORMS = [
+    pytest.param(INT8_TILES, TILES, id="tiles"),
     pytest.param(VNNI, quads.VARIANTS, id="quads"),
+    pytest.param(AVX_VNNI, quads.VARIANTS, id="quads-avx2"),
     pytest.param(AVX512, CLAMPED, id="clamped-avx512"),
     pytest.param(AVX2, CLAMPED, id="clamped-avx2"),
     pytest.param(VNNI, shorts.VARIANTS, id="shorts-vnni"),
+    pytest.param(AVX_VNNI, shorts.VARIANTS, id="shorts-avx-vnni"),
     pytest.param(AVX512, shorts.VARIANTS, id="shorts-avx512"),
     pytest.param(AVX2, shorts.VARIANTS, id="shorts-avx2"),
     pytest.param(SCALAR, shorts.VARIANTS, id="shorts-scalar"),
@@ -72,7 +77,7 @@ def test_any_depth_and_width(caps: Capabilities, variants: list[Variant[Gemm]], 
             check(case(11, k, n, transpose=transpose), caps, variants)
 
 
-@pytest.mark.parametrize(("caps", "variants"), FORMS[1:])
+@pytest.mark.parametrize(("caps", "variants"), FORMS[3:])
 @pytest.mark.parametrize("a", BYTES)
 @pytest.mark.parametrize("b", BYTES)
 def test_every_sign(caps: Capabilities, variants: list[Variant[Gemm]], a: DType, b: DType) -> None:
@@ -129,8 +134,36 @@ def test_quads_want_an_instruction_and_its_types() -> None:
     assert "f32" in (refusal(replace(case(4, 4, 4), dtypes=(DType.F32,) * 3, product=Product.F32), VNNI) or "")
 
 
+@pytest.mark.parametrize("m", [*range(15, 20), 31, 32, 34, 63, 64, 65, 129])
+def test_rows_that_fill_tiles_and_do_not(m: int) -> None:
+    for k, n in ((64, 32), (128, 33), (130, 90)):
+        check(case(m, k, n, symbolic="m" if m % 2 else ""), INT8_TILES, TILES)
+
+
+@pytest.mark.parametrize("part", [1, 8])
+def test_every_chunk_of_rows_is_legal(part: int) -> None:
+    forced = replace(TILES[0], default=lambda op, context: {"l2_part": part})
+    for n in (70, 1056):  # the weights stay in L2, or are fetched
+        check(case(300, 96, n), replace(INT8_TILES, l2_bytes=64 << 10), [forced])
+
+
+def test_tiles_want_an_instruction_and_constant_weights() -> None:
+    def refusal(gemm: GemmCase, caps: Capabilities = INT8_TILES, constant: bool = True) -> str | None:
+        program, _, _ = build(gemm)
+        context = BuildContext(caps=caps, program=program, constants=frozenset({1} if constant else ()))
+        return _TILES.admits(gemm_of(program), context)
+
+    assert refusal(case(4, 4, 4)) is None
+    assert refusal(case(4, 4, 4), VNNI) == "the machine has no matrix tiles of bytes"
+    assert refusal(case(4, 4, 4, DType.U8, DType.U8)) == "u8 times u8, not u8 times i8"
+    assert refusal(case(4, 4, 4), constant=False) == "b is not a constant"
+
+
 def test_the_doctor_takes_the_widest_words() -> None:
-    for caps, name in ((VNNI, "gemm.quads"), (AVX2, "gemm.clamped"), (AVX512, "gemm.clamped"), (SCALAR, "gemm.shorts")):
+    for caps, name in (
+        (INT8_TILES, "gemm.tiles_int8"), (VNNI, "gemm.quads"), (AVX_VNNI, "gemm.quads"), (AVX2, "gemm.clamped"),
+        (AVX512, "gemm.clamped"), (SCALAR, "gemm.shorts"),
+    ):  # fmt: skip
         program, _, _ = build(case(128, 768, 768))
         [(_, decision)] = plan_for(program, caps).decisions
         assert decision.chosen.name == name

@@ -1,7 +1,7 @@
 """The kernel of a convolution in matrix tiles: two runs of at most 16 neighbouring pixels times 32 output channels.
 
-    for each run of taps, k step of 32:  load two tiles of w (32 x 16 each), for each of two tiles of x (16 x 32): load it,
-                                         two products
+    for each run of taps, k step of 16 words:  load two tiles of w (16 words x 16 each), for each of two tiles of x
+                                               (16 x 16 words): load it, two products
 
 A row of a tile is a part of a pixel, so the rows of x lie one pixel step apart, whatever the stride. The two tiles of x are
 neighbours in the image: the next pixels of a row, or the beginning of the next row. The sums go through a scratch in L1, from
@@ -17,9 +17,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xyntra_ep.tracea.core_ir.dims import Size, ceildiv, product, smax, smin
-from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.kernels.cpu.conv._shape import ConvShape, typical
 from xyntra_ep.tracea.kernels.cpu.conv_bf16._pack import WordRuns
+from xyntra_ep.tracea.kernels.cpu.gemm._choice import tiles_peak_of
 from xyntra_ep.tracea.kernels.cpu.shared.row_units import equal_part
 from xyntra_ep.tracea.kernels.cpu.shared.streams import elements_of_a_line, fetch_beside
 from xyntra_ep.tracea.kernels.cpu.shared.waiting_sums import WaitingSums
@@ -27,7 +27,7 @@ from xyntra_ep.tracea.kernels.shared.conv_taps import taps
 from xyntra_ep.tracea.kernels.shared.epilogue import Epilogue, is_rough
 from xyntra_ep.tracea.kernels.variant import BuildContext, KernelCall, TempBuffer, ValueBuffer
 from xyntra_ep.tracea.semantic_ir.builder import FunctionBuilder, KernelBuilder
-from xyntra_ep.tracea.semantic_ir.matrix_nodes import TILE_ROW_BYTES, TILE_ROWS, TileDot, TileZero
+from xyntra_ep.tracea.semantic_ir.matrix_nodes import TILE_ROW_BYTES, TILE_ROWS, PairDot, QuadDot, TileDot, TileZero
 from xyntra_ep.tracea.semantic_ir.nodes import (
     INDEX,
     Function,
@@ -44,15 +44,11 @@ from xyntra_ep.tracea.semantic_ir.nodes import (
     vmin,
 )
 
-K_STEP = TILE_ROW_BYTES // 2  # elements of x in a row of a tile
 TILE_CHANNELS = TILE_ROW_BYTES // 4  # sums in a row of a tile
 CHANNELS = 2 * TILE_CHANNELS
-_TILE_OF_W = K_STEP * TILE_CHANNELS  # elements
 BLOCK_PIXELS = 2 * TILE_ROWS
 _SUMS_OF_BLOCK = BLOCK_PIXELS * CHANNELS
 _SUMS, _X, _W = ((0, 1), (2, 3)), (4, 5), (6, 7)  # tile registers
-_READ = PointerType(DType.BF16)
-_SCRATCH = PointerType(DType.F32, writable=True)
 _PLACE = ("height", "image", "m", "row_upper", "first_upper", "skip_upper", "row_lower", "first_lower", "skip_lower")
 _UNITS = 32  # enough for 16 threads to be busy to the end
 _LEAST_BLOCKS = 4  # of a unit
@@ -84,6 +80,9 @@ class _Matrix:
         self, shape: ConvShape, x: ValueBuffer | TempBuffer, runs: WordRuns, weights: TempBuffer, context: BuildContext
     ) -> None:
         self.shape, self.x_buffer, self.runs, self.weights, self.caps = shape, x, runs, weights, context.caps
+        words = runs.words
+        assert words.dot is PairDot or words.dot is QuadDot
+        self.words, self.dot = words, words.dot
         self.lanes = context.caps.lanes
         self.panels = -(-shape.cout // CHANNELS)
         self.step = CHANNELS * runs.depth
@@ -92,9 +91,9 @@ class _Matrix:
         if self.flat:
             self.rows, self.pixels = 1, (shape.y.out - 1) * shape.x.inside + shape.x.out
         out = shape.op.output
-        k = KernelBuilder(f"xy_conv_tiles_{shape.y.kernel}x{shape.x.kernel}_{out.dtype}_{context.caps.isa}")
+        k = KernelBuilder(f"xy_conv_tiles_{words.name}_{shape.y.kernel}x{shape.x.kernel}_{out.dtype}_{context.caps.isa}")
         self.k = k
-        self.x, self.w = k.buffer("x", DType.BF16), k.buffer("w", DType.BF16)
+        self.x, self.w = k.buffer("x", words.left), k.buffer("w", words.right)
         self.out = k.buffer("out", out.dtype, writable=True)
         op, groups = shape.op, shape.epilogue_groups()
         self.epilogue = Epilogue(k, op.epilogue, op.inputs, op.domain, groups, lane_group=1, rough=is_rough(op))
@@ -119,7 +118,7 @@ class _Matrix:
             buffers=(self.x_buffer, self.weights, ValueBuffer(value=shape.op.output.value), *self.epilogue.buffers),
             params=params,
             units=product((shape.batch, groups, chunks)),
-            cost_ns=ceildiv(taps(shape.op) * 3, max(1, int(self.caps.bf16_gflops))),
+            cost_ns=ceildiv(taps(shape.op) * 3, max(1, int(tiles_peak_of(self.words, self.caps)))),
         )
 
     def _chunks(self, blocks: Size) -> tuple[Size, Size]:
@@ -141,12 +140,12 @@ class _Matrix:
         height = k.let("height", vmax((pixels + across - 1) // across, 1))
         number, blocks = k.param(tiles), k.let("blocks", (k.param(tiles) + 1) // 2)
         function, captured = self._function()
-        lines = CHANNELS * K_STEP // elements_of_a_line(self.w)
+        lines = CHANNELS * self.words.tile_depth // elements_of_a_line(self.w)
         share = vmax(blocks, 1)
         rate = k.let("rate", (share + (lines - 1)) // share)
         wide = TILE_ROW_BYTES
         of_tiles = [*[(height, wide)] * 4, *[(height, wide)] * 2, *[(index(TILE_ROWS), wide)] * 2]
-        scratch = k.array("scratch", DType.F32, 2 * _SUMS_OF_BLOCK)
+        scratch = k.array("scratch", self.words.sums, 2 * _SUMS_OF_BLOCK)
         waiting = WaitingSums(k, scratch, _SUMS_OF_BLOCK, len(_PLACE))
         within = (groups, chunks) if self.fetch else (chunks, groups)
         with k.tiles(of_tiles), k.units() as unit:
@@ -163,7 +162,11 @@ class _Matrix:
                     w_at = k.let("w_at", panel * self.step)
                     arguments: list[Rvalue] = [Offset(self.x, upper[0]), Offset(self.x, lower[0]), Offset(self.w, w_at)]
                     if self.fetch:
-                        arguments += [Offset(self.w, w_at + self.step), block * rate * (self.runs.depth // K_STEP), rate]
+                        arguments += [
+                            Offset(self.w, w_at + self.step),
+                            block * rate * (self.runs.depth // self.words.tile_depth),
+                            rate,
+                        ]
                     k.call(function, *arguments, waiting.free, *waiting.arguments, *captured)
                     waiting.replace([height, image, panel * CHANNELS, *upper[1:], *lower[1:3], past])
         function, captured = self._last()
@@ -182,14 +185,15 @@ class _Matrix:
     def _function(self) -> Callee:
         """f(x of the upper and the lower tile, w, [what to fetch, lines a step], where the sums go, the block that waits)."""
         f = FunctionBuilder("block")
-        x_tiles = [f.argument(name, _READ) for name in ("upper", "lower")]
-        w = f.argument("w", _READ)
-        ahead = (f.argument("following", _READ), f.argument("fetched", INDEX), f.argument("rate", INDEX)) if self.fetch else None
-        sums = f.argument("sums", _SCRATCH)
+        x_tiles = [f.argument(name, PointerType(self.words.left)) for name in ("upper", "lower")]
+        of_w, tile_depth = PointerType(self.words.right), self.words.tile_depth
+        w = f.argument("w", of_w)
+        ahead = (f.argument("following", of_w), f.argument("fetched", INDEX), f.argument("rate", INDEX)) if self.fetch else None
+        sums = f.argument("sums", self._scratch)
         waiting = self._waiting(f)
         for register in (*_SUMS[0], *_SUMS[1]):
             f.emit(TileZero(register))
-        steps = self.runs.padded // K_STEP
+        steps = self.runs.padded // tile_depth
         rows_in_step = -(-BLOCK_PIXELS // (self.runs.count * steps))
         shape = self.shape
         y_step = self.k.param(shape.x_strides[1]) * shape.y.dilation
@@ -202,11 +206,12 @@ class _Matrix:
             with f.loop("step", 0, steps) as step:
                 k_step = f.let("k_step", run * steps + step)
                 for i, x in enumerate(x_tiles):
-                    f.tile_load(_X[i], x, tap + step * K_STEP, shape.x.stride * shape.x_strides[2])
+                    f.tile_load(_X[i], x, tap + step * tile_depth, shape.x.stride * shape.x_strides[2])
                     for j, register in enumerate(_SUMS[i]):
                         if i == 0:
-                            f.tile_load(_W[j], w, k_step * _TILE_OF_W + j * TILE_CHANNELS * self.runs.depth, K_STEP)
-                        f.emit(TileDot(register, _X[i], _W[j]))
+                            at = k_step * (tile_depth * TILE_CHANNELS) + j * TILE_CHANNELS * self.runs.depth
+                            f.tile_load(_W[j], w, at, tile_depth)
+                        f.emit(TileDot(register, _X[i], _W[j], self.dot))
                 if ahead is not None:
                     fetch_beside(f, ahead[0], self.step, ahead[1] + k_step * ahead[2], ahead[2])
                 first = f.let("first", vmin(k_step * rows_in_step, BLOCK_PIXELS))
@@ -224,8 +229,12 @@ class _Matrix:
         captured = f.capture()
         return self.k.function(f.finish()), captured
 
+    @property
+    def _scratch(self) -> PointerType:
+        return PointerType(self.words.sums, writable=True)
+
     def _waiting(self, f: FunctionBuilder) -> tuple[Var, ...]:
-        return f.argument("ready", _SCRATCH), *(f.argument(name, INDEX) for name in _PLACE)
+        return f.argument("ready", self._scratch), *(f.argument(name, INDEX) for name in _PLACE)
 
     def _finish(self, f: FunctionBuilder, waiting: Sequence[Var], begin: Rvalue, end: Rvalue) -> None:
         """Epilogue and stores of pixels [begin, end) of the block that waits, those of the upper tile first."""

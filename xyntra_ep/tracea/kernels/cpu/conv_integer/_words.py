@@ -33,7 +33,7 @@ def variant_of(words: Words, lacks: Callable[[Capabilities], str | None], *, nee
         name=f"conv.{words.name}",
         op=Conv,
         needs=needs,
-        admits=lambda op, context: lacks(context.caps) or _why_not(op, words, context),
+        admits=lambda op, context: lacks(context.caps) or why_not(op, words, context),
         space=lambda op, context: blocking_space(conv_shape(op), context.caps),
         refuses=lambda op, config, context: blocking_refusal(conv_shape(op), config, context.caps),
         default=lambda op, context: choose_blocking(conv_shape(op), context.caps).config(),
@@ -43,7 +43,7 @@ def variant_of(words: Words, lacks: Callable[[Capabilities], str | None], *, nee
     )
 
 
-def _why_not(op: Conv, words: Words, context: BuildContext) -> str | None:
+def why_not(op: Conv, words: Words, context: BuildContext) -> str | None:
     """None where ``op`` is a convolution of bytes that is described by ``words``."""
     types = tuple(o.dtype for o in op.inputs[:2])
     if words is not I16_PAIRS and types != (words.left, words.right):

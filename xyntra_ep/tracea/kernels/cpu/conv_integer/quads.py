@@ -1,4 +1,4 @@
-"""conv.quads: a convolution of unsigned by signed bytes, four channels by one instruction (AVX512_VNNI)."""
+"""conv.quads: a convolution of unsigned by signed bytes, four channels by one instruction (AVX512_VNNI, AVX_VNNI)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from xyntra_ep.tracea.semantic_ir.capabilities import Capabilities
 
 
 def lacks(caps: Capabilities) -> str | None:
-    return None if caps.avx512_vnni else "the machine has no products of quads"
+    return None if caps.vnni else "the machine has no products of quads"
 
 
-VARIANTS = [variant_of(BYTE_QUADS, lacks, needs="avx512_vnni")]
+VARIANTS = [variant_of(BYTE_QUADS, lacks, needs="vnni")]

@@ -32,8 +32,12 @@ def peak_of(words: Words | None, caps: Capabilities) -> float:
         return caps.fma_gflops
     if words.sums is DType.F32:
         return caps.bf16_gflops
-    fused = caps.avx512_vnni  # a product of words and its sum are one instruction, as with f32
-    return caps.fma_gflops * words.depth * (1.0 if fused else 0.5)
+    return caps.fma_gflops * words.depth * (1.0 if caps.vnni else 0.5)  # with VNNI a product and its sum are one, as with f32
+
+
+def tiles_peak_of(words: Words, caps: Capabilities) -> float:
+    """The same by matrix tiles."""
+    return caps.bf16_gflops if words.sums is DType.F32 else caps.int8_gops
 
 
 def padded_ns(shape: GemmShape, caps: Capabilities, columns: Size) -> float:
@@ -73,8 +77,8 @@ _TILES: Mapping[Isa, tuple[TileSize, ...]] = {
     Isa.SCALAR: (TileSize(4, 2), TileSize(4, 1)),
 }
 
-# Products of integers take a register for the product beside its sum: with 24 columns one value is in memory (Zen 4, 126 x 768 x
-# 768, GOP/s: clamped quads 6 x 16 166, 4 x 24 159, 12 x 8 149; shorts 125, 121, 108).
+# Without VNNI products of integers take a register for the product beside its sum: with 24 columns one value is in memory
+# (Zen 4, 126 x 768 x 768, GOP/s: clamped quads 6 x 16 166, 4 x 24 159, 12 x 8 149; shorts 125, 121, 108).
 _INTEGER_TILES: Mapping[Isa, tuple[TileSize, ...]] = {
     **_TILES,
     Isa.AVX2: (TileSize(4, 24, 0.96), TileSize(6, 16), TileSize(12, 8, 0.9)),
@@ -99,7 +103,7 @@ def tile_refusal(config: Config, caps: Capabilities) -> str:
 
 def best_tile(n: Size, caps: Capabilities, of_integers: bool = False) -> Config:
     """The tile that spends least on ``n`` columns in panels of its width; for an unknown ``n`` a narrow one."""
-    tiles = (_INTEGER_TILES if of_integers else _TILES)[caps.isa]
+    tiles = (_INTEGER_TILES if of_integers and not caps.vnni else _TILES)[caps.isa]
     best = tiles[1] if len(tiles) > 2 else tiles[0]
     if isinstance(n, int):
         best = min(tiles, key=lambda t: -(-n // t.columns) * t.steps(t.columns // caps.lanes))

@@ -18,7 +18,7 @@ from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.kernels.cpu.shared.streams import elements_of_a_line
 from xyntra_ep.tracea.semantic_ir.builder import BlockBuilder
 from xyntra_ep.tracea.semantic_ir.capabilities import Capabilities, Prefetching
-from xyntra_ep.tracea.semantic_ir.matrix_nodes import ClampedQuadDot, PairDot, QuadDot, ShortDot
+from xyntra_ep.tracea.semantic_ir.matrix_nodes import TILE_ROW_BYTES, ClampedQuadDot, PairDot, QuadDot, ShortDot
 from xyntra_ep.tracea.semantic_ir.nodes import (
     Const,
     Convert,
@@ -51,6 +51,11 @@ class Words:
     def depth(self) -> int:
         """Elements of a word, one after the other along k."""
         return 4 // self.left.bytes
+
+    @property
+    def tile_depth(self) -> int:
+        """Elements of a row of a in a matrix tile, and of b in a tile's row."""
+        return TILE_ROW_BYTES // self.left.bytes
 
 
 BF16_PAIRS = Words(name="pairs", left=DType.BF16, right=DType.BF16, dot=PairDot, sums=DType.F32)

@@ -1,8 +1,9 @@
 """The kernel that multiplies in matrix tiles: blocks of at most 32 x 32 of the result in four tile registers.
 
-    for k step of 32:  load two tiles of b (32 x 16 each), for each of two tiles of a (16 x 32): load it, two products
+    for k step of 16 words:  load two tiles of b (16 words x 16 each), for each of two tiles of a (16 x 16 words): load it,
+                             two products
 
-so each load serves one product, which is what keeps the unit for products busy. a is loaded from its rows, b from panels of pairs
+so each load serves one product, which is what keeps the unit for products busy. a is loaded from its rows, b from panels of words
 of 16 columns. The sums go through a scratch in L1, from where the epilogue takes them as vectors: row by row between the steps of
 the next block, because the vector units have nothing else to do then.
 
@@ -15,11 +16,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xyntra_ep.tracea.core_ir.dims import Size, ceildiv, product, smax, smin
-from xyntra_ep.tracea.core_ir.dtypes import DType
+from xyntra_ep.tracea.kernels.cpu.gemm._choice import tiles_peak_of
 from xyntra_ep.tracea.kernels.cpu.gemm._left import LeftRows
 from xyntra_ep.tracea.kernels.cpu.gemm._multiply import ROW_BLOCKS, UNITS
 from xyntra_ep.tracea.kernels.cpu.gemm._rows import TileFamily, TileFunction
-from xyntra_ep.tracea.kernels.cpu.gemm_bf16._pack import PairPanels
+from xyntra_ep.tracea.kernels.cpu.gemm._tile import Words
 from xyntra_ep.tracea.kernels.cpu.shared.row_units import equal_part
 from xyntra_ep.tracea.kernels.cpu.shared.streams import elements_of_a_line, fetch_beside
 from xyntra_ep.tracea.kernels.cpu.shared.waiting_sums import WaitingSums
@@ -27,7 +28,7 @@ from xyntra_ep.tracea.kernels.shared.epilogue import Epilogue, is_rough
 from xyntra_ep.tracea.kernels.shared.gemm_shape import GemmShape
 from xyntra_ep.tracea.kernels.variant import BuildContext, KernelCall, TempBuffer, ValueBuffer
 from xyntra_ep.tracea.semantic_ir.builder import FunctionBuilder, KernelBuilder
-from xyntra_ep.tracea.semantic_ir.matrix_nodes import TILE_ROW_BYTES, TILE_ROWS, TileDot, TileZero
+from xyntra_ep.tracea.semantic_ir.matrix_nodes import TILE_ROW_BYTES, TILE_ROWS, PairDot, QuadDot, TileDot, TileZero
 from xyntra_ep.tracea.semantic_ir.nodes import (
     INDEX,
     Offset,
@@ -43,29 +44,28 @@ from xyntra_ep.tracea.semantic_ir.nodes import (
     vmin,
 )
 
-K_STEP = TILE_ROW_BYTES // 2  # elements of a in a row of a tile
 TILE_COLUMNS = TILE_ROW_BYTES // 4  # sums in a row of a tile
 COLUMNS = 2 * TILE_COLUMNS
 BLOCK_ROWS = 2 * TILE_ROWS
-_TILE_OF_B = K_STEP * TILE_COLUMNS  # elements
 _SUMS_OF_BLOCK = BLOCK_ROWS * COLUMNS
-_SCRATCH = PointerType(DType.F32, writable=True)
 _SUMS, _A, _B = ((0, 1), (2, 3)), (4, 5), (6, 7)  # tile registers
 
 
 def multiply_tiles(
-    shape: GemmShape, left: LeftRows, panels: PairPanels, weights: TempBuffer, chunk_bytes: int, context: BuildContext
+    shape: GemmShape, words: Words, left: LeftRows, depth: int, weights: TempBuffer, chunk_bytes: int, context: BuildContext
 ) -> KernelCall:
-    """The call that computes all of ``shape.op``; ``chunk_bytes`` of a should stay in L2 while the panels pass by."""
-    return _Tiles(shape, left, panels, weights, chunk_bytes, context).call()
+    """The call that computes all of ``shape.op``. ``depth``: of rows of a and of panels, whole steps; ``chunk_bytes`` of a should
+    stay in L2 while the panels pass by."""
+    return _Tiles(shape, words, left, depth, weights, chunk_bytes, context).call()
 
 
 class _Tiles:
     def __init__(
         self,
         shape: GemmShape,
+        words: Words,
         left: LeftRows,
-        panels: PairPanels,
+        depth: int,
         weights: TempBuffer,
         chunk_bytes: int,
         context: BuildContext,
@@ -74,21 +74,23 @@ class _Tiles:
         self.op = shape.op
         self.left = left
         self.weights = weights
-        self.depth = panels.depth
-        self.steps = panels.depth // K_STEP
+        assert words.dot is PairDot or words.dot is QuadDot
+        self.words, self.dot = words, words.dot
+        self.depth = depth
+        self.steps = depth // words.tile_depth
         self.lanes = context.caps.lanes
         self.caps = context.caps
         self.panels = ceildiv(shape.n, COLUMNS)
         self.step = COLUMNS * self.depth
-        self.longest_chunk = max(1, chunk_bytes // (BLOCK_ROWS * self.depth * DType.BF16.bytes))
-        fits = isinstance(shape.n, int) and 2 * self.depth * shape.n <= context.caps.l2_bytes // 2
+        self.longest_chunk = max(1, chunk_bytes // (BLOCK_ROWS * depth * words.left.bytes))
+        fits = isinstance(shape.n, int) and words.right.bytes * depth * shape.n <= context.caps.l2_bytes // 2
         self.fetch = not fits
         out = self.op.output
-        k = KernelBuilder(f"xy_gemm_tiles_{out.dtype}_{context.caps.isa}")
+        k = KernelBuilder(f"xy_gemm_tiles_{words.name}_{out.dtype}_{context.caps.isa}")
         k.note(f"m = {shape.m}, k = {shape.depth}, n = {shape.n}, epilogue: {self.op.epilogue}")
         self.k = k
-        self.a = k.buffer("a", DType.BF16)
-        self.w = k.buffer("w", DType.BF16)
+        self.a = k.buffer("a", words.left)
+        self.w = k.buffer("w", words.right)
         self.out = k.buffer("out", out.dtype, writable=True)
         groups = shape.groups
         self.epilogue = Epilogue(
@@ -104,8 +106,8 @@ class _Tiles:
             buffers=(self.left.buffer, self.weights, ValueBuffer(value=self.op.output.value), *self.epilogue.buffers),
             params=params,
             units=product(self.shape.batch_extents) * chunks * groups,
-            cost_ns=arithmetic // max(1, int(self.caps.bf16_gflops))
-            + self.panels * 2 * self.step // max(1, int(self.caps.dram_gbs)),
+            cost_ns=arithmetic // max(1, int(tiles_peak_of(self.words, self.caps)))
+            + self.panels * self.words.right.bytes * self.step // max(1, int(self.caps.dram_gbs)),
         )
 
     # -- the loops over chunks, panels and blocks
@@ -123,7 +125,7 @@ class _Tiles:
         rate = self._rate(number, chunks) if self.fetch else index(0)
         wide = TILE_ROW_BYTES
         of_tiles = [*[(upper, wide)] * 2, *[(lower, wide)] * 2, (upper, wide), (lower, wide), *[(index(TILE_ROWS), wide)] * 2]
-        scratch = k.array("scratch", DType.F32, 2 * _SUMS_OF_BLOCK)
+        scratch = k.array("scratch", self.words.sums, 2 * _SUMS_OF_BLOCK)
         ready = WaitingSums(k, scratch, _SUMS_OF_BLOCK, len(shape.batch) + 4)
         with k.tiles(of_tiles), k.units() as unit:
             *batch, chunk, group = k.split(unit, [*shape.batch_extents, chunks, groups])
@@ -176,23 +178,28 @@ class _Tiles:
     def _rate(self, number: Rvalue, chunks: Size) -> Rvalue:
         """Lines to fetch in each step of k, so that the blocks of a chunk fetch the next panel once."""
         least = self.k.let("least", vmax(number // self.k.param(chunks), 1))
-        lines = COLUMNS * K_STEP // elements_of_a_line(self.w)
+        lines = COLUMNS * self.words.tile_depth // elements_of_a_line(self.w)
         return self.k.let("rate", (least + (lines - 1)) // least)
 
     # -- the block
 
     def _blocks(self) -> TileFamily:
         m = self.shape.m
-        arguments: list[tuple[str, Type | PointerType]] = [("a", PointerType(DType.BF16)), ("w", PointerType(DType.BF16))]
+        of_b = PointerType(self.words.right)
+        arguments: list[tuple[str, Type | PointerType]] = [("a", PointerType(self.words.left)), ("w", of_b)]
         if self.fetch:
-            arguments += [("following", PointerType(DType.BF16)), ("fetched", INDEX), ("rate", INDEX)]
-        arguments += [("upper", INDEX), ("sums", _SCRATCH), *self._of_ready()]
+            arguments += [("following", of_b), ("fetched", INDEX), ("rate", INDEX)]
+        arguments += [("upper", INDEX), ("sums", self._scratch), *self._of_ready()]
         sizes = [1, 2] if not isinstance(m, int) else [2 if self._always_two() else 1]
         return TileFamily(self.k, "block", sizes, arguments, self._block)
 
+    @property
+    def _scratch(self) -> PointerType:
+        return PointerType(self.words.sums, writable=True)
+
     def _of_ready(self) -> list[tuple[str, Type | PointerType]]:
         names = ["skip", "rows", *(f"batch{i}" for i in range(len(self.shape.batch))), "row", "column"]
-        return [("ready", _SCRATCH), *((name, INDEX) for name in names)]
+        return [("ready", self._scratch), *((name, INDEX) for name in names)]
 
     def _last(self) -> TileFunction:
         """The epilogue of a block that none follows."""
@@ -209,15 +216,15 @@ class _Tiles:
         for i in range(tile_rows):
             for register in _SUMS[i]:
                 block.emit(TileZero(register))
-        row = self.k.param(self.left.row)
+        row, tile_depth = self.k.param(self.left.row), self.words.tile_depth
         rows_in_step = -(-BLOCK_ROWS // self.steps)
         with block.loop("step", 0, self.steps) as step:
             for i in range(tile_rows):
-                block.tile_load(_A[i], a, upper * row * i + step * K_STEP, row)
+                block.tile_load(_A[i], a, upper * row * i + step * tile_depth, row)
                 for j, register in enumerate(_SUMS[i]):
                     if i == 0:
-                        block.tile_load(_B[j], w, step * _TILE_OF_B + j * TILE_COLUMNS * self.depth, K_STEP)
-                    block.emit(TileDot(register, _A[i], _B[j]))
+                        block.tile_load(_B[j], w, step * (tile_depth * TILE_COLUMNS) + j * TILE_COLUMNS * self.depth, tile_depth)
+                    block.emit(TileDot(register, _A[i], _B[j], self.dot))
             if ahead is not None:
                 fetch_beside(block, ahead[0], self.step, ahead[1] + step * ahead[2], ahead[2])
             rows = ready[2]

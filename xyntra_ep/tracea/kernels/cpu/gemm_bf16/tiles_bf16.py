@@ -14,9 +14,11 @@ from collections.abc import Sequence
 from xyntra_ep.tracea.core_ir.dims import ceildiv, product, typical
 from xyntra_ep.tracea.core_ir.ops import Gemm, Product
 from xyntra_ep.tracea.kernels.cpu.gemm import packed_b
+from xyntra_ep.tracea.kernels.cpu.gemm._choice import tiles_peak_of
 from xyntra_ep.tracea.kernels.cpu.gemm._left import left_rows
+from xyntra_ep.tracea.kernels.cpu.gemm._tile import BF16_PAIRS, Words
 from xyntra_ep.tracea.kernels.cpu.gemm_bf16._pack import PairPanels, pack_pairs
-from xyntra_ep.tracea.kernels.cpu.gemm_bf16._tiles import BLOCK_ROWS, COLUMNS, K_STEP, TILE_COLUMNS, multiply_tiles
+from xyntra_ep.tracea.kernels.cpu.gemm_bf16._tiles import BLOCK_ROWS, COLUMNS, TILE_COLUMNS, multiply_tiles
 from xyntra_ep.tracea.kernels.shared.gemm_shape import shape_of
 from xyntra_ep.tracea.kernels.variant import Axis, BuildContext, Config, KernelCall, TempBuffer, Variant
 
@@ -40,25 +42,27 @@ def default(op: Gemm, context: BuildContext) -> Config:
     return {"l2_part": 2}
 
 
-def cost_ns(op: Gemm, config: Config, context: BuildContext) -> float:
+def tiles_ns(op: Gemm, words: Words, context: BuildContext) -> float:
+    """On one core: the arithmetic and the epilogue, or the reading of b, whatever takes longer."""
     shape, caps = shape_of(op), context.caps
     rows, columns = typical(shape.m * product(shape.batch_extents)), typical(ceildiv(shape.n, COLUMNS)) * COLUMNS
-    depth = typical(ceildiv(shape.depth, K_STEP)) * K_STEP
+    depth = typical(ceildiv(shape.depth, words.tile_depth)) * words.tile_depth
     blocks = -(-rows // BLOCK_ROWS)
-    arithmetic = 2.0 * rows * columns * depth / (_OF_PEAK * caps.bf16_gflops) + _EPILOGUE_NS * rows * columns
-    reading = 2.0 * columns * depth / caps.dram_gbs
+    arithmetic = 2.0 * rows * columns * depth / (_OF_PEAK * tiles_peak_of(words, caps)) + _EPILOGUE_NS * rows * columns
+    reading = words.right.bytes * columns * depth / caps.dram_gbs
     return max(arithmetic, reading) + 20.0 * blocks + 200.0
 
 
 def build(op: Gemm, config: Config, context: BuildContext) -> list[KernelCall]:
     shape = shape_of(op)
     assert isinstance(shape.depth, int)
-    depth = max(1, -(-shape.depth // K_STEP)) * K_STEP
+    step = BF16_PAIRS.tile_depth
+    depth = max(1, -(-shape.depth // step)) * step
     panels = PairPanels(panels=ceildiv(shape.n, COLUMNS) * (COLUMNS // TILE_COLUMNS), depth=depth, columns=TILE_COLUMNS)
     weights = TempBuffer(name="panels", size_bytes=panels.size_bytes)
     left, rounding = left_rows(shape, depth, context)
     chunk_bytes = context.caps.l2_bytes // config["l2_part"]
-    run = multiply_tiles(shape, left, panels, weights, chunk_bytes, context)
+    run = multiply_tiles(shape, BF16_PAIRS, left, depth, weights, chunk_bytes, context)
     return [pack_pairs(op.inputs[1], weights, panels, context), *rounding, run]
 
 
@@ -70,7 +74,7 @@ VARIANTS = [
         admits=admits,
         space=space,
         default=default,
-        cost_ns=cost_ns,
+        cost_ns=lambda op, config, context: tiles_ns(op, BF16_PAIRS, context),
         build=build,
     )
 ]

@@ -15,7 +15,7 @@ from xyntra_ep.tracea.kernels.shared.address import address
 from xyntra_ep.tracea.kernels.shared.gemm_shape import GemmShape, own_batches
 from xyntra_ep.tracea.kernels.variant import BuildContext, KernelCall, Phase, TempBuffer, ValueBuffer
 from xyntra_ep.tracea.semantic_ir.builder import KernelBuilder
-from xyntra_ep.tracea.semantic_ir.nodes import Const, Convert, Pointer, Rvalue, binary, i32, index, le, vmin
+from xyntra_ep.tracea.semantic_ir.nodes import Const, Convert, Pointer, Rvalue, binary, i32, index, le, vmax, vmin
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +56,7 @@ def pack_words(shape: GemmShape, weights: TempBuffer, panels: WordPanels, contex
         for group, coordinate in zip(batches, batch, strict=True):
             at[shape.batch.index(group)] = coordinate
         column = k.let("column", panel * panels.columns)
-        valid = k.let("valid", vmin(k.param(shape.n) - column, panels.columns))
+        valid = k.let("valid", vmax(vmin(k.param(shape.n) - column, panels.columns), 0))
         start = address(k, b, at) + column * k.param(b.strides[-1])
         _Panel(
             k,

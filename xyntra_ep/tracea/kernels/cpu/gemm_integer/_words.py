@@ -24,6 +24,26 @@ def why_not(op: Gemm) -> str | None:
     return None if op.product is Product.I32 else f"the product is in {op.product}"
 
 
+def why_not_of(op: Gemm, words: Words) -> str | None:
+    """The same, of the types of ``words`` as they are."""
+    a, b = op.inputs[:2]
+    if (a.dtype, b.dtype) != (words.left, words.right):
+        return f"{a.dtype} times {b.dtype}, not {words.left} times {words.right}"
+    return why_not(op)
+
+
+def why_not_constant(op: Gemm, words: Words, context: BuildContext) -> str | None:
+    """The same, with one constant b."""
+    if (why := why_not_of(op, words)) is not None:
+        return why
+    b = op.inputs[1]
+    if not context.is_constant(b.value):
+        return "b is not a constant"
+    if not all(isinstance(size, int) for size in b.shape[-2:]):
+        return "the size of b is known only at run time"
+    return None if shape_of(op).b_is_shared else "b differs between batches"
+
+
 def variant_of(words: Words, admits: Callable[[Gemm, BuildContext], str | None], *, needs: str = "") -> Variant[Gemm]:
     """The row of the table for products of ``words``."""
     return Variant(

@@ -13,24 +13,14 @@ from __future__ import annotations
 
 from xyntra_ep.tracea.core_ir.ops import Gemm
 from xyntra_ep.tracea.kernels.cpu.gemm._tile import CLAMPED_QUADS
-from xyntra_ep.tracea.kernels.cpu.gemm_integer._words import variant_of, why_not
-from xyntra_ep.tracea.kernels.shared.gemm_shape import shape_of
+from xyntra_ep.tracea.kernels.cpu.gemm_integer._words import variant_of, why_not_constant
 from xyntra_ep.tracea.kernels.variant import BuildContext
 
 
 def admits(op: Gemm, context: BuildContext) -> str | None:
-    a, b = op.inputs[:2]
     if not context.caps.clamped_bytes:
         return "the machine has no products of bytes, or better ones"
-    if (a.dtype, b.dtype) != (CLAMPED_QUADS.left, CLAMPED_QUADS.right):
-        return f"{a.dtype} times {b.dtype}, not u8 times i8"
-    if not context.is_constant(b.value):
-        return "b is not a constant"
-    if not all(isinstance(size, int) for size in b.shape[-2:]):
-        return "the size of b is known only at run time"
-    if not shape_of(op).b_is_shared:
-        return "b differs between batches"
-    return why_not(op)
+    return why_not_constant(op, CLAMPED_QUADS, context)
 
 
 VARIANTS = [variant_of(CLAMPED_QUADS, admits, needs="clamped_bytes")]

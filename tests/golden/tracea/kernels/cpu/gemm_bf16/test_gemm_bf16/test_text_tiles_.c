@@ -153,7 +153,7 @@ static __attribute__((noinline)) void last(float *ready, i64 skip, i64 rows, i64
   }
 }
 __attribute__((visibility("default")))
-void xy_gemm_tiles_f32_avx512(void *const *buffers, const i64 *params, i64 begin, i64 end) {
+void xy_gemm_tiles_pairs_f32_avx512(void *const *buffers, const i64 *params, i64 begin, i64 end) {
   const unsigned short *const b_a0 = (const unsigned short *)buffers[0];
   const unsigned short *const b_w1 = (const unsigned short *)buffers[1];
   float *const b_out2 = (float *)buffers[2];
