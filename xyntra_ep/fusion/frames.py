@@ -151,13 +151,13 @@ def cast_expr(x: Expr, source: DType, target: DType) -> Expr:
     if target is DType.BOOL:
         return E.call("to_b", x)
     value = _truncated(x, 63 if target is DType.I64 else 31) if source.is_float else E.call("to_i", x)
-    wraps = {DType.I32: "wrap_i32", DType.I8: "wrap_i8", DType.U8: "wrap_u8"}
-    return E.call(wraps[target], value) if target in wraps and source is not target else value
+    wrap = f"wrap_{target}"
+    return E.call(wrap, value) if wrap in E.SCALAR_OPS and source is not target else value
 
 
 def _truncated(x: Expr, bits: int) -> Expr:
     """A float as an integer; what is too large for it, or NaN, becomes the lowest one, as x86 has it (and ONNX Runtime there).
-    Bytes are cut out of 32 bits."""
+    What is narrower is cut out of 32 bits."""
     limit = E.const(2.0**bits)
     fits = E.call("and", E.call("le", E.const(-(2.0**bits)), x), E.call("lt", x, limit))
     return E.call("where", fits, E.call("to_i", x), E.const(-(2**bits)))

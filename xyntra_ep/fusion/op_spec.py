@@ -29,7 +29,8 @@ FLOATS = (DType.F32, DType.F16, DType.BF16)
 INTEGERS = (DType.I64, DType.I32, DType.I8, DType.U8)
 NUMBERS = FLOATS + INTEGERS
 BOOLS = (DType.BOOL,)
-ALL = NUMBERS + BOOLS
+SHORTS = (DType.U16, DType.I16)
+ALL = NUMBERS + SHORTS + BOOLS
 INDICES = (DType.I64, DType.I32)
 
 WITHOUT_MEANING = ("consumed_inputs",)  # a hint of opsets below 6 about memory

@@ -27,8 +27,9 @@ its attributes is in `attributes` with that value, it has no more inputs than `i
 `types`. Any other node stays with ONNX Runtime, and `explain` says why. An attribute without values may have any value; a single
 value is the neutral one, and other values are not supported.
 
-Element types: float is {", ".join(FLOATS)}; integer {", ".join(INTEGERS)}; number is float or integer; index
-{", ".join(INDICES)}; any is number or bool. They are in the order of the inputs; the last is that of all further inputs.
+Element types: float is {", ".join(FLOATS)}; integer {", ".join(INTEGERS)}; number is float or integer;
+index {", ".join(INDICES)}; any is number, u16, i16 or bool. They are in the order of the inputs;
+the last is that of all further inputs.
 
 If, Loop, Scan and other nodes with bodies stay with ONNX Runtime (`control-flow`); the bodies are graphs of their own, and are
 fused ([control-flow.md](control-flow.md)).
@@ -91,7 +92,7 @@ NOT_CLAIMED: Mapping[str, str] = {
     "com.microsoft.QLinearReduceMean": "ONNX Runtime's CPU provider has no kernel that would say what it gives",
     "com.microsoft.MatMulBnb4": "weights are floats of 4 bits",
     "com.microsoft.QMoE": "which experts compute depends on data",
-    "com.microsoft.MatMulInteger16": "there is no type of 16-bit integers",
+    "com.microsoft.MatMulInteger16": "no product of 16-bit integers is written for it",
     "com.microsoft.MulInteger": "ONNX Runtime's CPU provider has no kernel that would say what it gives",
 }
 _QUANTISED_HEAD = """## Quantised models

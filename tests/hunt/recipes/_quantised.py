@@ -14,6 +14,7 @@ from tests.hunt.generation.feeds import Fill, Kind
 from tests.hunt.recipes._row import maybe
 
 BYTES = (np.uint8, np.int8)
+SHORTS = (np.uint16, np.int16)
 SCALES = (0.03125, 0.0123, 0.1, 1.0)
 ONE: Extent = (1, 1, 1)
 
@@ -21,7 +22,8 @@ ONE: Extent = (1, 1, 1)
 def fill_of(dtype: Any, narrow: bool = False) -> Fill:
     if narrow:
         return Fill(Kind.INDEX, *((-64, 64) if dtype is np.int8 else (0, 128)))
-    return Fill(Kind.INDEX, *((-128, 128) if dtype is np.int8 else (0, 256)))
+    limits = np.iinfo(np.uint8 if dtype is np.int32 else dtype)
+    return Fill(Kind.INDEX, int(limits.min), int(limits.max) + 1)
 
 
 def scale(b: Builder, count: int = 0) -> Value:

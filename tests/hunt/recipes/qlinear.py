@@ -11,6 +11,7 @@ from tests.hunt.generation.builder import Builder, Rejected, Value
 from tests.hunt.recipes._quantised import (
     BYTES,
     SCALES,
+    SHORTS,
     byte_image,
     channels,
     fill_of,
@@ -144,12 +145,13 @@ def _convolution(b: Builder) -> Value:
 def _quantize(b: Builder) -> Value:
     x = b.any((np.float32,), least=1)
     axis, count = channels(b, x)
-    zero = zero_point(b, b.pick(BYTES), count)
+    zero = zero_point(b, b.pick((*BYTES, *SHORTS)), count)
     return b.one("QuantizeLinear", [x, scale(b, count), zero], domain=MS, axis=axis)
 
 
 def _dequantize(b: Builder) -> Value:
-    q = some_bytes(b)
+    dtype = b.pick((*BYTES, *SHORTS))
+    q = b.any((dtype,), least=1, fill=fill_of(dtype))
     axis, count = channels(b, q)
     y = b.one("DequantizeLinear", [q, scale(b, count), zero_point(b, q.dtype.type, count)], domain=MS, axis=axis)
     return b.one(b.pick(("Relu", "Sigmoid", "Neg")), [y]) if b.chance(0.5) else y

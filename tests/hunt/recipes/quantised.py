@@ -8,20 +8,36 @@ from typing import Any
 import numpy as np
 
 from tests.hunt.generation.builder import Builder, Rejected, Value
-from tests.hunt.recipes._quantised import BYTES, byte_image, channels, fill_of, scale, some_bytes, weights, window, zero_point
+from tests.hunt.recipes._quantised import (
+    BYTES,
+    SHORTS,
+    byte_image,
+    channels,
+    fill_of,
+    scale,
+    some_bytes,
+    weights,
+    window,
+    zero_point,
+)
 from tests.hunt.recipes._row import Recipe, maybe
+
+
+def _levels(b: Builder) -> tuple[Any, ...]:
+    """Types of levels in a file of this opset."""
+    return (*BYTES, *SHORTS) if b.opset >= 21 else BYTES
 
 
 def _quantize(b: Builder) -> Value:
     x = b.any((np.float32,), least=1)
     axis, count = channels(b, x)
-    dtype = b.pick(BYTES)
+    dtype = b.pick(_levels(b))
     zero = maybe(b, zero_point(b, dtype, count), 0.8)
     return b.one("QuantizeLinear", [x, scale(b, count), zero], axis=axis)
 
 
 def _dequantize(b: Builder) -> None:
-    dtype = b.pick((*BYTES, np.int32))
+    dtype = b.pick((*_levels(b), np.int32))
     q = b.any((dtype,), least=1, fill=fill_of(dtype))
     axis, count = channels(b, q)
     zero = None if dtype is np.int32 else maybe(b, zero_point(b, dtype, count), 0.8)
@@ -113,7 +129,7 @@ def _pair(b: Builder, x: Value, dtype: Any, s: Value, zero: Value) -> Value:
 def _qdq(b: Builder) -> None:
     """A product or a convolution between pairs, as ONNX Runtime's static quantisation writes it."""
     x = b.any((np.float32,), least=2)
-    dtype = b.pick((np.uint8, np.uint8, np.int8))
+    dtype = b.pick((np.uint8, np.uint8, np.int8, *(SHORTS if b.opset >= 21 else ())))
     x = _pair(b, x, dtype, scale(b), zero_point(b, dtype))
     columns = b.pick((1, 3, 8, 17))
     each = columns if b.chance(0.5) and b.opset >= 13 else 0

@@ -114,8 +114,8 @@ def wrapped(dtype: DType, value: Expr) -> Expr:
     Floats are not rounded: inside a fused chain a half-precision graph is computed in f32, as ORT does inside its own fused
     nodes. Rounding after every node costs accuracy and time; a Cast that the model writes down does round.
     """
-    wraps = {DType.I32: "wrap_i32", DType.I8: "wrap_i8", DType.U8: "wrap_u8"}
-    return E.call(wraps[dtype], value) if dtype in wraps and value.dtype is DType.I64 else value
+    wrap = f"wrap_{dtype}"
+    return E.call(wrap, value) if wrap in E.SCALAR_OPS and value.dtype is DType.I64 else value
 
 
 def fold(operands: Sequence[Tensor], function: Callable[..., Size], dtype: DType) -> Tensor | None:

@@ -15,7 +15,8 @@ class DType(StrEnum):
     BF16 = "bf16"
     I64 = "i64"
     I32 = "i32"
-    I16 = "i16"  # of kernels' own memory: no value of a graph is of it
+    I16 = "i16"
+    U16 = "u16"
     I8 = "i8"
     U8 = "u8"
     BOOL = "bool"
@@ -52,21 +53,22 @@ class DType(StrEnum):
 
 
 _BYTES = {
-    DType.F32: 4, DType.F16: 2, DType.BF16: 2, DType.I64: 8, DType.I32: 4, DType.I16: 2, DType.I8: 1,
-    DType.U8: 1, DType.BOOL: 1,
+    DType.F32: 4, DType.F16: 2, DType.BF16: 2, DType.I64: 8, DType.I32: 4, DType.I16: 2, DType.U16: 2,
+    DType.I8: 1, DType.U8: 1, DType.BOOL: 1,
 }  # fmt: skip
 _ORT = {
-    DType.F32: 1, DType.U8: 2, DType.I8: 3, DType.I16: 5, DType.I32: 6, DType.I64: 7, DType.BOOL: 9, DType.F16: 10,
-    DType.BF16: 16,
+    DType.F32: 1, DType.U8: 2, DType.I8: 3, DType.U16: 4, DType.I16: 5, DType.I32: 6, DType.I64: 7, DType.BOOL: 9,
+    DType.F16: 10, DType.BF16: 16,
 }  # fmt: skip
 _NUMPY = {
     DType.F32: "<f4", DType.F16: "<f2", DType.BF16: "<u2", DType.I64: "<i8", DType.I32: "<i4", DType.I16: "<i2",
-    DType.I8: "i1", DType.U8: "u1", DType.BOOL: "?",
+    DType.U16: "<u2", DType.I8: "i1", DType.U8: "u1", DType.BOOL: "?",
 }  # fmt: skip
 _LARGEST = {DType.F32: 2.0**128 - 2.0**104, DType.F16: 65504.0, DType.BF16: 2.0**128 - 2.0**120}
 BYTES = frozenset({DType.I8, DType.U8})
+LEVELS = (DType.U8, DType.I8, DType.U16, DType.I16)  # what stands for a float by its distance from a zero point
 FOUR_BITS = {21: DType.U8, 22: DType.I8}  # by ONNXTensorElementDataType: what elements of half a byte become in a kernel
-_FROM_ORT = {number: dtype for dtype, number in _ORT.items() if dtype is not DType.I16}
+_FROM_ORT = {number: dtype for dtype, number in _ORT.items()}
 
 
 def from_ort(elem_type: int) -> DType | None:

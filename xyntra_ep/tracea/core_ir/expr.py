@@ -115,6 +115,13 @@ def _gelu_tanh(x: Any) -> Any:
     return 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
 
 
+def _wrap(dtype: DType) -> ScalarOp:
+    """What an integer has after a trip through a narrower type."""
+    return ScalarOp(
+        name=f"wrap_{dtype}", args="i", result="i", reference=lambda x: np.asarray(x).astype(dtype.numpy).astype(np.int64)
+    )
+
+
 SCALAR_OPS: Mapping[str, ScalarOp] = {
     op.name: op
     for op in (
@@ -181,9 +188,7 @@ SCALAR_OPS: Mapping[str, ScalarOp] = {
         ScalarOp(name="round_f32", args="f", result="f", reference=lambda x: np.asarray(x).astype(np.float32).astype(np.float64)),
         # (x, scale, zero, low, high): the integer that stands for x, as a float; NaN is the lowest
         ScalarOp(name="quantise", args="fffff", result="f", reference=lambda *args: _quantise(*args)),
-        ScalarOp(name="wrap_i32", args="i", result="i", reference=lambda x: np.asarray(x).astype(np.int32).astype(np.int64)),
-        ScalarOp(name="wrap_i8", args="i", result="i", reference=lambda x: np.asarray(x).astype(np.int8).astype(np.int64)),
-        ScalarOp(name="wrap_u8", args="i", result="i", reference=lambda x: np.asarray(x).astype(np.uint8).astype(np.int64)),
+        *(_wrap(dtype) for dtype in (DType.I32, DType.I16, DType.U16, DType.I8, DType.U8)),
     )
 }  # fmt: skip
 

@@ -24,7 +24,8 @@ from xyntra_ep.tracea.semantic_ir.nodes import Elem, Function, Kernel, PointerTy
 _SCALAR = {Elem.F32: "float", Elem.I32: "int", Elem.I64: "i64"}
 _STORAGE = {
     DType.F32: "float", DType.F16: "_Float16", DType.BF16: "unsigned short", DType.I64: "i64", DType.I32: "int",
-    DType.I16: "short", DType.I8: "signed char", DType.U8: "unsigned char", DType.BOOL: "unsigned char",
+    DType.I16: "short", DType.U16: "unsigned short", DType.I8: "signed char", DType.U8: "unsigned char",
+    DType.BOOL: "unsigned char",
 }  # fmt: skip
 # all ones where a < b; a - b may wrap, which is why it only counts where the signs agree
 _LESS_I64 = "((({a}) & ~({b})) | (~(({a}) ^ ({b})) & (({a}) - ({b})))) >> 63"

@@ -47,7 +47,7 @@ from xyntra_ep.tracea.semantic_ir.nodes import (
 _GIVEN = "xy_shared"  # the name of the shared memory that a launch gives
 _STORAGE = {
     DType.F32: "float", DType.F16: "unsigned short", DType.BF16: "unsigned short", DType.I32: "int", DType.I16: "short",
-    DType.I8: "signed char",
+    DType.U16: "unsigned short", DType.I8: "signed char",
     DType.U8: "unsigned char", DType.BOOL: "unsigned char",
 }  # fmt: skip
 _COMPARED = {"min": "<", "max": ">"}

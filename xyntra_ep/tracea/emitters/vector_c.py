@@ -51,7 +51,7 @@ from xyntra_ep.tracea.semantic_ir.nodes import (
 from xyntra_ep.tracea.semantic_ir.superstep_nodes import Arrive, Await, Claim, Reached
 from xyntra_ep.tracea.semantic_ir.table_nodes import Lookup
 
-_WIDENED = (DType.I32, DType.I16, DType.I8, DType.U8)  # as i64, what a load of them gives
+_WIDENED = (DType.I32, DType.I16, DType.U16, DType.I8, DType.U8)  # as i64, what a load of them gives
 _PLAIN = (DType.F32, DType.I64, *_WIDENED)  # one element needs no helper
 
 

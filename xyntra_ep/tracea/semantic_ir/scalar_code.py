@@ -79,11 +79,6 @@ def _extreme(e: Expr) -> tuple[str, Expr, Expr] | None:
     return ("min", p, q) if a is p and b is q else None
 
 
-def splat_like(value: int, other: Rvalue) -> Rvalue:
-    """``value`` in as many lanes as ``other`` has."""
-    return Const(other.type, value)
-
-
 def _is_clamped(e: Expr) -> bool:
     """Whether the float ``e`` is NaN or between two constants that 32 bits hold: a min of a max, or the other way round, or the
     choices that these are, or what stands for a float."""
@@ -256,8 +251,8 @@ class ScalarCode:
         match e.attr:
             case "wrap_i32":
                 return self._modulo(e.args[0])
-            case "wrap_u8" if id(e.args[0]) in self._words:
-                return binary("and", self._words[id(e.args[0])], splat_like(255, self._words[id(e.args[0])]))
+            case "wrap_u8" | "wrap_u16" if id(e.args[0]) in self._words:
+                return self._wrap(e.attr, self._words[id(e.args[0])])
             case "to_i" if e.args[0].dtype is DType.F32 and _is_clamped(e.args[0]):
                 value = self._value(e.args[0])
                 return Convert(i32(value.type.lanes), value)
@@ -387,7 +382,7 @@ class ScalarCode:
                 return Convert(i64(lanes), binary("and", a, Const(i32(lanes), 1)) if elem is Elem.I32 else a)
             case "to_b":
                 return binary("ne", a, Const(a.type, 0))
-            case "wrap_i32" | "wrap_i8" | "wrap_u8":
+            case "wrap_i32" | "wrap_i16" | "wrap_u16" | "wrap_i8" | "wrap_u8":
                 return self._wrap(op, a)
             case "round_f32":
                 return a
@@ -397,7 +392,8 @@ class ScalarCode:
                 raise AssertionError(f"no code for scalar op {op}")
 
     def _wrap(self, op: str, a: Rvalue) -> Rvalue:
-        if op == "wrap_u8":
-            return binary("and", a, Const(a.type, 255))
-        shift = 32 if op == "wrap_i32" else 56
-        return binary("shr", binary("shl", a, Const(a.type, shift)), Const(a.type, shift))
+        sign, bits = op[len("wrap_")], int(op[len("wrap_") + 1 :])
+        if sign == "u":
+            return binary("and", a, Const(a.type, (1 << bits) - 1))
+        shift = Const(a.type, 64 - bits)
+        return binary("shr", binary("shl", a, shift), shift)

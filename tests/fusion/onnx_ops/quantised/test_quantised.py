@@ -53,6 +53,21 @@ def test_quantize_and_dequantize(dtype: type, zero: int) -> None:
         check(model, {"x": x})
 
 
+@pytest.mark.parametrize("dtype", [np.uint16, np.int16])
+@pytest.mark.parametrize("end", ["min", "max"])
+def test_levels_of_16_bits(dtype: type, end: str) -> None:
+    zero = np.asarray(getattr(np.iinfo(dtype), end), dtype)
+    model = parse(
+        f"(float[N,9] x) => ({text(dtype)}[9,N] t, float[9,N] y) {{ q = QuantizeLinear (x, s, z)  t = Transpose (q) "
+        "y = DequantizeLinear (t, s, z) }",
+        21, s=np.float32(0.05), z=zero,
+    )  # fmt: skip
+    ties = (np.arange(-300, 303, dtype=np.float32) * np.float32(0.025)).reshape(-1, 9)
+    odd = floats([0, -0.0, 1e30, -1e30, np.inf, -np.inf, np.nan, 3276.8, -3276.8])[None]
+    for x in (normal(5, 9) * 800, ties, odd):
+        check(model, {"x": x})
+
+
 def test_each_channel_has_its_own() -> None:
     model = parse(
         "(float[2,3,N] x) => (int8[2,3,N] q, float[2,3,N] y) { q = QuantizeLinear <axis = 1> (x, s, z) "

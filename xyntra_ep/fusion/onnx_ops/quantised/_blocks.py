@@ -13,7 +13,7 @@ from xyntra_ep.fusion.tensor import BlockGemmNode, Map, Quantised, Tensor, View,
 from xyntra_ep.fusion.trace import Context
 from xyntra_ep.tracea.core_ir import expr as E
 from xyntra_ep.tracea.core_ir.dims import ceildiv, eq
-from xyntra_ep.tracea.core_ir.dtypes import DType
+from xyntra_ep.tracea.core_ir.dtypes import BYTES, DType
 from xyntra_ep.tracea.core_ir.expr import Expr
 
 BLOCKS = (16, 32, 64, 128, 256)  # that kernels for products have
@@ -44,7 +44,7 @@ def product_of_blocks(c: Context, a: Tensor, b: Tensor) -> Tensor | None:
     """a @ b as f32 where b [K, N] stands for constants that are scaled in blocks along K; else None. They stay as small as the
     file has them, in the order that kernels read them in."""
     found = quantised(b)
-    if found is None or found.block not in BLOCKS or b.rank != 2 or found.axis != 0 or found.q.dtype is DType.I32:
+    if found is None or found.block not in BLOCKS or b.rank != 2 or found.axis != 0 or found.q.dtype not in BYTES:
         return None
     given = [t for t in (found.q, found.scale, found.zero) if t is not None]
     depth, columns = b.shape

@@ -14,12 +14,12 @@ from xyntra_ep.fusion.op_spec import FLAG, FLOATS, OpSpec, takes
 from xyntra_ep.fusion.tensor import Quantised, RowNode, Tensor
 from xyntra_ep.fusion.trace import Context
 from xyntra_ep.tracea.core_ir import expr as E
-from xyntra_ep.tracea.core_ir.dtypes import BYTES, FOUR_BITS, DType
+from xyntra_ep.tracea.core_ir.dtypes import FOUR_BITS, LEVELS, DType, from_ort
 from xyntra_ep.tracea.core_ir.expr import Expr
 from xyntra_ep.tracea.core_ir.ops import ReduceKind, Stage
 
-_BYTES = (DType.U8, DType.I8)
-_LEVELS = 255.0  # of an unsigned byte
+_INTEGERS = (*LEVELS, DType.I32)
+_HIGHEST = 255.0  # of an unsigned byte
 
 
 def _parameters(c: Context, node: Node, x: Tensor, inputs: Inputs) -> list[Tensor]:
@@ -33,10 +33,10 @@ def _parameters(c: Context, node: Node, x: Tensor, inputs: Inputs) -> list[Tenso
 
 def _quantize(c: Context, node: Node, inputs: Inputs) -> Tensor:
     x, zero = one(inputs, 0), maybe(inputs, 2)
-    dtype = DType.U8 if zero is None else zero.dtype
     named = int(node.attr("output_dtype", 0))
-    if named not in (0, dtype.ort) or dtype not in BYTES:
-        raise UnsupportedError(f"output_dtype {named}" if named not in (0, dtype.ort) else f"dtype {dtype}")
+    dtype = zero.dtype if zero is not None else from_ort(named or DType.U8.ort)
+    if dtype not in LEVELS or named not in (0, dtype.ort):
+        raise UnsupportedError(f"output_dtype {named}")
     made_of = quantised(x)
     if made_of is not None and _is_undone(made_of, one(inputs, 1), zero, dtype):
         return made_of.q
@@ -103,9 +103,9 @@ def _range(low: Expr, high: Expr) -> tuple[Expr, Expr]:
     """The scale and the zero point of an unsigned byte for elements from ``low`` to ``high``."""
     low, high = E.call("min", low, f(0)), E.call("max", high, f(0))
     width = E.call("round_f32", E.call("sub", high, low))
-    scale = E.call("where", E.call("eq", low, high), f(1), E.call("round_f32", E.call("div", width, f(_LEVELS))))
+    scale = E.call("where", E.call("eq", low, high), f(1), E.call("round_f32", E.call("div", width, f(_HIGHEST))))
     zero = E.call("round_f32", E.call("neg", E.call("round_f32", E.call("div", low, scale))))
-    clamped = E.call("min", E.call("max", zero, f(0)), f(_LEVELS))
+    clamped = E.call("min", E.call("max", zero, f(0)), f(_HIGHEST))
     return scale, E.call("to_i", E.call("round", clamped))
 
 
@@ -116,8 +116,8 @@ OPS = [
         versions=(10, 28),
         inputs=3,
         attributes=takes("axis", "output_dtype", block_size=(0,), saturate=FLAG, precision=(0, 1)),
-        types=(FLOATS, FLOATS, _BYTES),
-        note="to bytes",
+        types=(FLOATS, FLOATS, LEVELS),
+        note="to 8 or 16 bits",
     ),
     OpSpec(
         name="DequantizeLinear",
@@ -125,24 +125,24 @@ OPS = [
         versions=(10, 28),
         inputs=3,
         attributes=takes("axis", "output_dtype", "block_size"),
-        types=((*_BYTES, DType.I32), FLOATS, (*_BYTES, DType.I32)),
-        note="of bytes, 32-bit integers, and constants in 4 bits",
+        types=(_INTEGERS, FLOATS, _INTEGERS),
+        note="of 8, 16 and 32 bits, and of constants in 4 bits",
     ),
     OpSpec(
         name="com.microsoft.QuantizeLinear",
         lower=_quantize,
         inputs=3,
         attributes=takes("axis"),
-        types=((DType.F32,), (DType.F32,), _BYTES),
-        note="to bytes",
+        types=((DType.F32,), (DType.F32,), LEVELS),
+        note="to 8 or 16 bits",
     ),
     OpSpec(
         name="com.microsoft.DequantizeLinear",
         lower=_dequantize,
         inputs=3,
         attributes=takes("axis"),
-        types=((*_BYTES, DType.I32), (DType.F32,), (*_BYTES, DType.I32)),
-        note="of bytes and 32-bit integers",
+        types=(_INTEGERS, (DType.F32,), _INTEGERS),
+        note="of 8, 16 and 32 bits",
     ),
     OpSpec(name="DynamicQuantizeLinear", lower=_dynamic_quantize, versions=(11, 11), types=((DType.F32,),)),
 ]
