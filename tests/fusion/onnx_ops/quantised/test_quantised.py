@@ -56,7 +56,7 @@ def test_quantize_and_dequantize(dtype: type, zero: int) -> None:
 @pytest.mark.parametrize("dtype", [np.uint16, np.int16])
 @pytest.mark.parametrize("end", ["min", "max"])
 def test_levels_of_16_bits(dtype: type, end: str) -> None:
-    zero = np.asarray(getattr(np.iinfo(dtype), end), dtype)
+    zero: np.ndarray = np.asarray(getattr(np.iinfo(dtype), end), dtype)
     model = parse(
         f"(float[N,9] x) => ({text(dtype)}[9,N] t, float[9,N] y) {{ q = QuantizeLinear (x, s, z)  t = Transpose (q) "
         "y = DequantizeLinear (t, s, z) }",
