@@ -15,7 +15,6 @@ from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.emitters import cpu_matrix, cpu_tables
 from xyntra_ep.tracea.emitters.cpu_gather import near_gather
 from xyntra_ep.tracea.emitters.cpu_supersteps import SUPERSTEP_HELPERS
-from xyntra_ep.tracea.emitters.cpu_tables import as_bytes
 from xyntra_ep.tracea.emitters.vector_c import VectorPrinter
 from xyntra_ep.tracea.runtime.kernel_source import Definition, Definitions
 from xyntra_ep.tracea.semantic_ir.capabilities import Capabilities, Isa
@@ -155,19 +154,18 @@ class CpuTarget:
         return f"__builtin_convertvector({alone}, {self.type(kind)})"
 
     def lookup(self, table: Sequence[float], kind: Type) -> str:
-        packed = as_bytes(table, kind.elem) if self._has_vbmi and kind.lanes == 16 else None
-        values = table if packed is None else packed[1]
-        dtype = DType.U8 if packed is not None else DType.F32 if kind.elem is Elem.F32 else DType.I32
+        packed = cpu_tables.as_bytes(table, kind.elem) if self._has_vbmi and kind.lanes == 16 else None
+        low, values = packed or (0, table)
+        dtype = DType.U8 if packed else DType.F32 if kind.elem is Elem.F32 else DType.I32
         literals = [self.float_literal(v) if dtype is DType.F32 else str(int(v)) for v in values]
-        digest = hashlib.sha256(" ".join((*literals, str(packed and packed[0]))).encode()).hexdigest()[:16]
-        name, full = f"xy_table_{dtype}_{digest}", f"xy_lookup_{digest}_{kind.elem}x{kind.lanes}"
+        digest = hashlib.sha256(" ".join((*literals, str(low))).encode()).hexdigest()[:16]
+        name, full = f"xy_table_{dtype}_{digest}", f"xy_lookup_{dtype}_{digest}_{kind.elem}x{kind.lanes}"
         if full not in self._helpers:
             self._helpers[name] = cpu_tables.table_text(self, name, literals, dtype)
-            text = (
-                cpu_tables.lookup_text(self, full, kind, name)
-                if packed is None
-                else cpu_tables.byte_lookup_text(self, full, kind, name, len(values), packed[0])
-            )
+            if packed:
+                text = cpu_tables.byte_lookup_text(self, full, kind, name, len(values), low)
+            else:
+                text = cpu_tables.lookup_text(self, full, kind, name)
             self._helpers[full] = f"static inline __attribute__((always_inline)) {text}"
         return full
 

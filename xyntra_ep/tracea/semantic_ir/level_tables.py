@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -53,6 +54,22 @@ def level_tables(nodes: Sequence[Expr], roots: Iterable[Expr], bytes_of: Callabl
     ``nodes``: all that is to be computed for ``roots``, operands before users; operands that are not among them have been
     computed. ``bytes_of``: of an integer that is loaded, between what it lies where it is a byte.
     """
+    values: dict[Expr, dict[int, Any]] = {}  # by level and expression
+    for e, level in _worthwhile(tuple(nodes), tuple(roots)):
+        bounds = bytes_of(level) if level.kind == "load" else _ends_of(level)
+        if bounds is None:
+            continue
+        if level not in values:
+            values[level] = _values(nodes, level, bounds)
+        found = np.broadcast_to(values[level][id(e)], (bounds[1] - bounds[0] + 1,))
+        if e.dtype is DType.F32 or (found.min() >= _WORDS[0] and found.max() <= _WORDS[1]):
+            elem = Elem.F32 if e.dtype is DType.F32 else Elem.I32
+            yield LevelTable(e, level, bounds[0], tuple(found.tolist()), elem)
+
+
+@lru_cache(maxsize=256)  # a tile asks the same for each of its vectors
+def _worthwhile(nodes: tuple[Expr, ...], roots: tuple[Expr, ...]) -> tuple[tuple[Expr, Expr], ...]:
+    """The ends of chains that cost more than a lookup, and their levels."""
     chains: dict[int, _Chain] = {}
     for e in nodes:
         if (chain := _chain_of(e, chains)) is not None:
@@ -64,21 +81,8 @@ def level_tables(nodes: Sequence[Expr], roots: Iterable[Expr], bytes_of: Callabl
             of = chains.get(id(a))
             if of is not None and (own is None or own.level is not of.level):
                 ends.add(id(a))
-    values: dict[int, dict[int, Any]] = {}  # by level and expression
-    for e in nodes:
-        chain = chains.get(id(e))
-        if chain is None or chain.level is None or chain.cost < _WORTH or id(e) not in ends or e.dtype is DType.BOOL:
-            continue
-        level = chain.level
-        bounds = bytes_of(level) if level.kind == "load" else _ends_of(level)
-        if bounds is None:
-            continue
-        if id(level) not in values:
-            values[id(level)] = _values([n for n in nodes if id(n) in chains], level, bounds)
-        found = np.broadcast_to(values[id(level)][id(e)], (bounds[1] - bounds[0] + 1,))
-        if e.dtype is DType.F32 or (found.min() >= _WORDS[0] and found.max() <= _WORDS[1]):
-            elem = Elem.F32 if e.dtype is DType.F32 else Elem.I32
-            yield LevelTable(e, level, bounds[0], tuple(found.tolist()), elem)
+    found = [(e, chains[id(e)]) for e in nodes if id(e) in ends and id(e) in chains and e.dtype is not DType.BOOL]
+    return tuple((e, chain.level) for e, chain in found if chain.level is not None and chain.cost >= _WORTH)
 
 
 def _chain_of(e: Expr, chains: dict[int, _Chain]) -> _Chain | None:
