@@ -151,7 +151,7 @@ def capabilities(machine: Machine, ceilings: Ceilings | None = None) -> Capabili
     fma_gflops, dram_gbs = _HALVES_CEILINGS if halves else _DEFAULT_CEILINGS[machine.isa]
     converts = wide and "avx512_bf16" in machine.features
     pairs = converts and machine.vendor == "AuthenticAMD"
-    tiles = wide and machine.tiles_granted
+    tiles = wide and _AMX in machine.features and machine.tiles_granted
     bf16_tiles, int8_tiles = (tiles and feature in machine.features for feature in ("amx_bf16", "amx_int8"))
     fma = ceilings.fma_gflops if ceilings is not None else fma_gflops
     bf16 = _BF16_TILES * fma if bf16_tiles else _BF16_PAIRS * fma if pairs else 0.0
