@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from xyntra_bench.plan import Target
 from xyntra_reports import summary, zoo
 from xyntra_reports.registry import Report
@@ -13,7 +15,7 @@ REPORTS = [
         name="quantised-summary",
         title="Quantised models against the CPU provider, in short",
         target=Target.QUANTISED,
-        render=summary.render,
+        render=partial(summary.render, named={"fp32": "XyntraEP"}),
         nothing=NOTHING,
         by_isa=True,
     ),

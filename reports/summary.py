@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from xyntra_bench.environment import TABLED, IsaClass
 from xyntra_bench.plan import Scenario
@@ -35,11 +35,13 @@ def _under_rules(results: Stored, isa: IsaClass) -> tuple[str, Run] | None:
     return (found[0].name, found[1]) if found and found[1].rules else None
 
 
-def render(run: Run, source: str) -> str:
+def render(run: Run, source: str, *, named: Mapping[str, str] | None = None) -> str:
+    """``named``: what stands for a precision in the header, where it does not say what is multiplied."""
     cases = cases_of(run, Scenario.SINGLE_STREAM)
     precisions = list(dict.fromkeys(m.contender.precision for case in cases for m in unmodified(case)))
     header = ["model", "shape", "threads", "CPU p50, p99 (n)"]
-    header += [text for p in precisions for text in (f"{p} p50, p99 (n)", f"{p} speed-up")]
+    shown = [(named or {}).get(p, p) for p in precisions]
+    header += [text for p in shown for text in (f"{p} p50, p99 (n)", f"{p} speed-up")]
     told = f"{HOW_TO_READ} {disclosure(run, Scenario.SINGLE_STREAM)}"
     filled = without_empty(header, [_row(case, precisions) for case in cases])
     return f"{table(*filled, left=3)}\n\n{told}\n\n{provenance(run, source)}\n"
