@@ -223,6 +223,8 @@ class CpuTarget:
         each = f"for (int l = 0; l < {n}; l++)"
         if name == "splat":
             return head + f"{t} {full}({scalar} a) {{ return ({t}){{{', '.join('a' * n)}}}; }}"
+        if name == "nearest":
+            return head + self._nearest(full, kind)
         if name == "nibble":
             numbers = ", ".join(f"{float(i)}f" for i in (*range(8), *range(-8, 0)))
             lookup = '__asm__("vpermps %1, %2, %0" : "=v"(r) : "v"(table), "v"(i));'
@@ -324,6 +326,17 @@ class CpuTarget:
         if n == 1:
             return f"return {function}(a);"
         return f"{t} r; for (int l = 0; l < {n}; l++) r[l] = {function}(a[l]); return r;"
+
+    def _nearest(self, full: str, kind: Type) -> str:
+        """The nearest words of floats, half to even."""
+        t, n = self.type(kind), kind.lanes
+        if n == 16 and self.isa is Isa.AVX512:
+            value = f"__builtin_ia32_cvtps2dq512_mask(a, ({t}){{0}}, -1, 8)"
+        elif n == 8 and self.isa in (Isa.AVX512, Isa.AVX2):
+            value = f"({t})__builtin_ia32_cvtps2dq256(a)"
+        else:
+            value = f"__builtin_convertvector({self.helper('rint', Type(Elem.F32, n))}(a), {t})"
+        return f"{t} {full}({self.type(Type(Elem.F32, n))} a) {{ return {value}; }}"
 
     def _reduce(self, op: str, full: str, kind: Type) -> str:
         steps = []

@@ -46,6 +46,7 @@ from xyntra_ep.tracea.semantic_ir.nodes import (
     Statement,
     Store,
     Type,
+    Unary,
     Var,
 )
 from xyntra_ep.tracea.semantic_ir.superstep_nodes import Arrive, Await, Claim, Reached
@@ -229,6 +230,8 @@ class VectorPrinter(CPrinter):
             if e.a.count is not None:
                 return f"{self._helper('load_n', e.to, dtype)}({address}, {self.expr(e.a.count)})"
             return f"{self._helper('load', e.to, dtype)}({address})"
+        if e.to.elem is Elem.I32 and isinstance(e.a, Unary) and e.a.op == "rint":
+            return f"{self._helper('nearest', e.to)}({self.expr(e.a.a)})"
         return f"__builtin_convertvector({self.expr(e.a)}, {self.target.type(e.to)})"
 
     def _bitcast(self, e: Bitcast) -> str:

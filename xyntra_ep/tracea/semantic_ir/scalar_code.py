@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Sequence
 
 import numpy as np
 
@@ -254,10 +254,24 @@ class ScalarCode:
             case "wrap_u8" | "wrap_u16" if id(e.args[0]) in self._words:
                 return self._wrap(e.attr, self._words[id(e.args[0])])
             case "to_i" if e.args[0].dtype is DType.F32 and _is_clamped(e.args[0]):
+                if (level := self._level(e.args[0])) is not None:
+                    return level
                 value = self._value(e.args[0])
                 return Convert(i32(value.type.lanes), value)
             case _:
                 return None
+
+    def _level(self, e: Expr) -> Rvalue | None:
+        """What ``e`` quantises, as a word, where the ends are known: one instruction rounds and converts what is divided."""
+        if e.kind != "call" or e.attr != "quantise":
+            return None
+        x, scale, zero, low, high = self._alike([self._value(a) for a in e.args])
+        quotient = self._bounded_quotient(x, scale, zero, low, high)
+        if quotient is None:
+            return None
+        level = Convert(i32(x.type.lanes), Unary("rint", quotient))
+        offset = int(zero.value) if isinstance(zero, Const) else 0
+        return level + offset if offset else level
 
     def _node(self, e: Expr) -> Rvalue:
         if e.kind in ("axis", "acc"):
@@ -280,9 +294,13 @@ class ScalarCode:
             lanes = max(p.type.lanes, q.type.lanes)
             p, q = (splat(v, lanes) if v.type.lanes < lanes else v for v in (p, q))
             return vmax(p, q) if name == "max" else vmin(p, q)
-        args = [self._value(a) for a in e.args]
-        lanes = max(a.type.lanes for a in args)
-        return self._call(e.attr, [splat(a, lanes) if a.type.lanes < lanes else a for a in args], lanes)
+        args = self._alike([self._value(a) for a in e.args])
+        return self._call(e.attr, args, args[0].type.lanes)
+
+    def _alike(self, values: Sequence[Rvalue]) -> list[Rvalue]:
+        """``values`` of as many lanes each as the widest has."""
+        lanes = max(a.type.lanes for a in values)
+        return [splat(a, lanes) if a.type.lanes < lanes else a for a in values]
 
     def _math(self, name: str, x: Rvalue, lanes: int) -> Rvalue:
         name = rough_function(name) if self._rough else name
@@ -344,15 +362,22 @@ class ScalarCode:
         return self._convert(op, a, lanes)
 
     def _quantise(self, x: Rvalue, scale: Rvalue, zero: Rvalue, low: Rvalue, high: Rvalue) -> Rvalue:
-        """By a known scale: what is out of range is brought to its ends first, so that all is finite, and then divided."""
-        ends = _ends(zero, low, high)
-        if ends is None or not isinstance(scale, Const) or not is_usual(float(scale.value), *ends):
+        quotient = self._bounded_quotient(x, scale, zero, low, high)
+        if quotient is None:
             level = Unary("rint", binary("div", x, scale)) + zero
             return vmin(vmax(level, low), high)  # NaN becomes low: vmax(a, b) is b unless a is larger
-        lowest, highest = (Const(x.type, float(np.float32(scale.value) * np.float32(end))) for end in ends)
-        x = self._block.let("x", vmin(vmax(x, lowest), highest))
-        level = Unary("rint", self._quotient(x, scale, *ends))
+        level = Unary("rint", quotient)
         return level if isinstance(zero, Const) and zero.value == 0 else level + zero
+
+    def _bounded_quotient(self, x: Rvalue, scale: Rvalue, zero: Rvalue, low: Rvalue, high: Rvalue) -> Rvalue | None:
+        """``x`` by a known scale, from ``low`` to ``high`` when the zero point is added: what is out of range is brought to its
+        ends first, so that all is finite, and then divided. None where one of them is not known."""
+        ends = _ends(zero, low, high)
+        if ends is None or not isinstance(scale, Const) or not is_usual(float(scale.value), *ends):
+            return None
+        lowest, highest = (Const(x.type, float(np.float32(scale.value) * np.float32(end))) for end in ends)
+        x = self._block.let("x", vmin(vmax(x, lowest), highest))  # NaN becomes the lowest
+        return self._quotient(x, scale, *ends)
 
     def _quotient(self, x: Rvalue, scale: Const, first: int, last: int) -> Rvalue:
         """``x`` divided by the scale, as it is rounded to an integer from ``first`` to ``last``."""

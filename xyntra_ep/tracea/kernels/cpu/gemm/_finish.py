@@ -10,15 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.expr import walk
 from xyntra_ep.tracea.core_ir.ops import Operand
 from xyntra_ep.tracea.kernels.cpu.gemm._rows import TileFunction
 from xyntra_ep.tracea.kernels.cpu.gemm._tile import Tile
+from xyntra_ep.tracea.kernels.cpu.shared.waiting_sums import stored_sums
 from xyntra_ep.tracea.kernels.shared.epilogue import Epilogue
 from xyntra_ep.tracea.semantic_ir.builder import BlockBuilder, FunctionBuilder, KernelBuilder
 from xyntra_ep.tracea.semantic_ir.math_library import has_math_function
-from xyntra_ep.tracea.semantic_ir.nodes import INDEX, Convert, Pointer, PointerType, Rvalue, Var, i32, index
+from xyntra_ep.tracea.semantic_ir.nodes import INDEX, Pointer, PointerType, Rvalue, Var, index
 
 
 def is_long(epilogue: Epilogue) -> bool:
@@ -68,8 +68,7 @@ class SharedFinish:
             for j in range(tile.vectors):
                 count = None if left is None else b.let("count", left - j * tile.lanes)
                 point = [*batch, row, column + j * tile.lanes]
-                total = b.load(sums, i * tile.columns + j * tile.lanes, tile.lanes)
-                total = total if tile.sums is DType.F32 else Convert(i32(tile.lanes), total)
+                total = stored_sums(b, sums, i * tile.columns + j * tile.lanes, tile.lanes)
                 value = here.value(point, total, tile.lanes, count)
                 here.store(self._output, self._out, point, value, count)
         captured = b.capture()
