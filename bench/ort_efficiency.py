@@ -2,7 +2,8 @@
 
     python -m xyntra_bench.ort_efficiency [--out FILE]     (some minutes)
 
-It is of the width of the units that multiply on the machine at hand, 256 or 512 bits.
+It is of the width of the units that multiply on the machine at hand, 256 or 512 bits. Where that has matrix tiles of bytes, the
+rows of integers go to a table of their own.
 
 Each row is a time freed of the machine it was measured on, so that it holds for others:
 
@@ -170,6 +171,13 @@ def text(content: dict[str, Any]) -> str:
     return f'{head[:-2]},\n "rows": {{\n{rows}\n }}\n}}\n'
 
 
+def parted(content: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The file without its rows of integers, and one of these."""
+    of_bytes = {name: row for name, row in content["rows"].items() if name.startswith(ort_integer_cases.PREFIX)}
+    rest = {name: row for name, row in content["rows"].items() if name not in of_bytes}
+    return {**content, "rows": rest}, {"environment": content["environment"], "rows": of_bytes}
+
+
 def _short(value: float) -> float:
     return float(f"{value:.3g}")
 
@@ -185,7 +193,11 @@ def main() -> None:
     context = Context()
     probe = Probe(context.caps, compile_with(context))
     out = asked or TABLES / f"units{context.caps.unit_bits}.json"
-    out.write_text(text(table(read_environment(compiler=""), probe)), encoding="utf-8")
+    content = table(read_environment(compiler=""), probe)
+    if context.caps.amx_int8:
+        content, of_bytes = parted(content)
+        out.with_name("tiles.json").write_text(text(of_bytes), encoding="utf-8")
+    out.write_text(text(content), encoding="utf-8")
 
 
 if __name__ == "__main__":

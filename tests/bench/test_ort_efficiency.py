@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from xyntra_bench.environment import read_environment
 from xyntra_bench.ort_cases import KINDS, Kind
-from xyntra_bench.ort_efficiency import Rate, Timed, measure, rate, table, text
+from xyntra_bench.ort_efficiency import Rate, Timed, measure, parted, rate, table, text
 
 
 class Steady:
@@ -59,3 +59,10 @@ def test_the_file_reads_row_by_row(monkeypatch: pytest.MonkeyPatch, add: Kind) -
     content = json.loads(written)
     assert list(content["rows"]) == ["Add"] and content["environment"]["threads"] == 1
     assert any(line.startswith('  "Add": {"flops"') for line in written.splitlines())
+
+
+def test_rows_of_integers_are_parted_from_the_others() -> None:
+    content = {"environment": {"cpu": "C"}, "node_us": 1.0, "rows": {"Add": 1, "integers.product.row": 2}}
+    rest, of_bytes = parted(content)
+    assert rest == {"environment": {"cpu": "C"}, "node_us": 1.0, "rows": {"Add": 1}}
+    assert of_bytes == {"environment": {"cpu": "C"}, "rows": {"integers.product.row": 2}}

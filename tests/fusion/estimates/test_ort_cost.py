@@ -205,7 +205,7 @@ def test_a_table_has_its_own_rows_and_the_usual_ones_beside() -> None:
     assert {name: table.rows[name] for name in own} == {name: Rate(**row) for name, row in own.items()}
     lacking = usual.rows.keys() - own.keys()
     assert lacking and {name: table.rows[name] for name in lacking} == {name: usual.rows[name] for name in lacking}
-    assert {file.stem for file in TABLES.glob("*.json")} == {f"units{bits}" for bits in WIDTHS}
+    assert {file.stem for file in TABLES.glob("*.json")} == {f"units{bits}" for bits in WIDTHS} | {WITH_TILES}
 
 
 def test_every_operator_of_ours_has_a_row_or_is_taken_for_the_plainest() -> None:
@@ -293,14 +293,13 @@ def test_bytes_without_vnni_take_longer() -> None:
     assert without == pytest.approx(WITHOUT_VNNI * with_vnni)
 
 
-@pytest.mark.parametrize(("row", "faster"), [("product.many", WITH_TILES), ("conv.window", WITH_TILES), ("conv.depthwise", 1.0)])
-def test_bytes_are_multiplied_by_tiles_where_they_are(row: str, faster: float) -> None:
-    vnni = dataclasses.replace(MACHINE, vnni=True)
-    load_ = Load(row=f"integers.{row}", units=1e6, bytes=1000)
-    without, with_tiles = (work_ns(load_, load(), dataclasses.replace(vnni, tiles=tiles)) for tiles in (False, True))
-    assert without == pytest.approx(faster * with_tiles)
-    of_floats = Load(row=row, units=1e6, bytes=1000)
-    assert work_ns(of_floats, load(), dataclasses.replace(vnni, tiles=True)) == work_ns(of_floats, load(), vnni)
+def test_bytes_by_tiles_have_rows_of_their_own() -> None:
+    """All products of bytes, and nothing else."""
+    usual, wide, with_tiles = load(), load(512), load(512, tiles=True)
+    of_bytes = {name for name in usual.rows if name.startswith("integers.")}
+    assert {name for name, rate in with_tiles.rows.items() if rate != wide.rows[name]} == of_bytes
+    assert all(wide.rows[name] == usual.rows[name] for name in of_bytes)
+    assert with_tiles.rows["integers.product.many"].flops < wide.rows["integers.product.many"].flops
 
 
 def test_an_activation_that_others_read_before_it_is_not_taken_in() -> None:

@@ -124,7 +124,7 @@ class Comparison:
         self._ceilings = ceilings
         self._cores = max(1, cores)
         self._threads = sorted({*threads} or {1, self._cores})
-        self._table = load(ceilings.unit_bits)
+        self._table = load(ceilings.unit_bits, tiles=ceilings.tiles)
         self._absorbed = absorbed(graph, members)
         self._at = assumed_text(graph) if program.bindings else ""
         self._heavy = any(program.ops[step.op].is_heavy for step in steps)

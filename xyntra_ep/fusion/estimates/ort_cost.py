@@ -2,8 +2,9 @@
 
 There is a table for each width of the units that multiply, because what is no product takes as long on units half as wide, and so
 half as many operations at the peak: AVX-512 on units of 256 bits (Zen 4) is like AVX2, not like AVX-512 elsewhere. What a table
-lacks is that of the one for 256 bits. `python -m xyntra_bench.ort_efficiency` writes the one of the machine at hand, and says
-what its columns mean. An operator without a row is taken for the plainest one, so that what is not known makes ORT look fast.
+lacks is that of the one for 256 bits. Products of bytes by matrix tiles have a table of their own. `python -m
+xyntra_bench.ort_efficiency` writes those of the machine at hand, and says what their columns mean. An operator without a row is
+taken for the plainest one, so that what is not known makes ORT look fast.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from xyntra_ep.fusion.graph import Node
 from xyntra_ep.tracea.core_ir.dtypes import DType
 
 TABLES = Path(__file__).with_name("ort_efficiency")
+WITH_TILES = "tiles"  # the table of products of bytes by matrix tiles
 USUAL = 256
 PARALLEL_NS = 30_000.0  # below, work is not worth sharing out between threads
 FEW_ROWS = 16
@@ -61,10 +63,6 @@ _OF_INTEGERS = {
 # The rows are measured with VNNI. Without it ONNX Runtime multiplies bytes by two instructions in 16 bits: Zen 3, BERT by dynamic
 # quantisation at a length of 128, 202 ms, 1.2 times the peak of f32; Zen 4, with VNNI, 3.5 times.
 WITHOUT_VNNI = 2.9
-# With matrix tiles of bytes ONNX Runtime multiplies by them. No table is measured so; it is published to be 2.7 to 4.2 times
-# VNNI's speed, and what is not known makes ORT look fast. Depthwise convolutions are no products of matrices.
-WITH_TILES = 4.2
-_DEPTHWISE = "depthwise"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,11 +84,12 @@ class Efficiency:
 
 
 @functools.cache
-def load(unit_bits: int = USUAL) -> Efficiency:
-    """The table for cores whose units are so wide."""
-    usual, own = (json.loads((TABLES / f"units{bits}.json").read_text(encoding="utf-8")) for bits in (USUAL, unit_bits))
-    both = {**usual, **own}
-    rows = {name: Rate(**row) for name, row in {**usual["rows"], **own["rows"]}.items()}
+def load(unit_bits: int = USUAL, *, tiles: bool = False) -> Efficiency:
+    """The table for cores whose units are so wide, with matrix ``tiles`` of bytes or without."""
+    names = [f"units{USUAL}", f"units{unit_bits}", *([WITH_TILES] if tiles else [])]
+    found = [json.loads((TABLES / f"{name}.json").read_text(encoding="utf-8")) for name in names]
+    both = {**found[0], **found[1]}
+    rows = {name: Rate(**row) for table in found for name, row in table["rows"].items()}
     return Efficiency(node_ns=1000.0 * both["node_us"], step_ns=1000.0 * both["step_us"], rows=rows)
 
 
@@ -161,11 +160,7 @@ def work_ns(load_: Load, table: Efficiency, ceilings: Ceilings) -> float:
 
 def _slower(row: str, ceilings: Ceilings) -> float:
     """Than the table says, which is of machines with VNNI."""
-    if not row.startswith(INTEGERS):
-        return 1.0
-    if not ceilings.vnni:
-        return WITHOUT_VNNI
-    return 1 / WITH_TILES if ceilings.tiles and not row.endswith(_DEPTHWISE) else 1.0
+    return WITHOUT_VNNI if row.startswith(INTEGERS) and not ceilings.vnni else 1.0
 
 
 def work_of(load_: Load, table: Efficiency, ceilings: Ceilings) -> Work:
