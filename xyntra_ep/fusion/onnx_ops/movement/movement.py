@@ -9,6 +9,7 @@ import numpy as np
 from xyntra_ep.errors import UnsupportedError
 from xyntra_ep.fusion.frames import in_order, order_of
 from xyntra_ep.fusion.graph import Node
+from xyntra_ep.fusion.onnx_ops._border import surrounded
 from xyntra_ep.fusion.onnx_ops._operands import (
     Inputs,
     all_of,
@@ -18,7 +19,6 @@ from xyntra_ep.fusion.onnx_ops._operands import (
     normal_axis,
     one,
     require_indices,
-    within,
 )
 from xyntra_ep.fusion.op_spec import ALL, FLAG, INDICES, OpSpec, takes
 from xyntra_ep.fusion.tensor import ConcatNode, Map, Slice, Tensor, View, from_content
@@ -286,14 +286,13 @@ def _cropped(t: Tensor, before: list[Size], after: list[Size]) -> Tensor:
 
 def _padded(c: Context, t: Tensor, before: list[Size], shape: tuple[Size, ...], node: Node, fill: Tensor | None) -> Tensor:
     mode = node.attr("mode", "constant")
-    inside: Expr = E.const(True)
+    if mode == "constant":
+        return _filled(t, before, shape, E.const(node.attr("value", 0.0), t.dtype), fill)
     index: list[Expr] = []
     for i, (b, n, whole) in enumerate(zip(before, t.shape, shape, strict=True)):
         position = E.call("sub", E.axis(i), E.size(b))
         if whole == n:
             position = E.axis(i)
-        elif mode == "constant":
-            inside = within(position, n) if inside is E.const(True) else E.call("and", inside, within(position, n))
         elif mode == "edge":
             c.require(dims.lt(0, n), "Pad: nothing to repeat")
             position = clamp_index(position, n)
@@ -308,19 +307,18 @@ def _padded(c: Context, t: Tensor, before: list[Size], shape: tuple[Size, ...], 
         else:
             raise UnsupportedError(f"Pad mode {mode}")
         index.append(position)
-    value = E.load(0, *index, dtype=t.dtype)
-    if inside is E.const(True):
-        return t if shape == t.shape else Tensor(shape, t.dtype, Map(inputs=(t,), body=value))
-    operands = [t]
-    constant: Expr = E.const(node.attr("value", 0.0), t.dtype)
-    if fill is not None:
-        scalar = fill.scalar()
-        if scalar is not None:
-            constant = E.const(scalar, t.dtype)
-        else:
-            operands.append(fill)
-            constant = E.load(1, *(E.const(0) for _ in fill.shape), dtype=t.dtype)
-    return Tensor(shape, t.dtype, Map(inputs=tuple(operands), body=E.call("where", inside, value, constant)))
+    if shape == t.shape:
+        return t
+    return Tensor(shape, t.dtype, Map(inputs=(t,), body=E.load(0, *index, dtype=t.dtype)))
+
+
+def _filled(t: Tensor, before: list[Size], shape: tuple[Size, ...], usual: Expr, fill: Tensor | None) -> Tensor:
+    """``t`` within ``shape``, and around it what ``fill`` has, or is ``usual``."""
+    if fill is None:
+        return surrounded(t, before, shape, usual)
+    if (scalar := fill.scalar()) is not None:
+        return surrounded(t, before, shape, E.const(scalar, t.dtype))
+    return surrounded(t, before, shape, E.load(1, *(E.const(0) for _ in fill.shape), dtype=t.dtype), [fill])
 
 
 def _depth_to_space(c: Context, node: Node, inputs: Inputs) -> Tensor:

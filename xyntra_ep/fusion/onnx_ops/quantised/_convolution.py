@@ -14,10 +14,10 @@ import numpy as np
 
 from xyntra_ep.errors import UnsupportedError
 from xyntra_ep.fusion.graph import Node
-from xyntra_ep.fusion.onnx_ops._operands import within
+from xyntra_ep.fusion.onnx_ops._border import surrounded
 from xyntra_ep.fusion.onnx_ops._window import channels_last, from_last, kernel_of, window, with_channels
 from xyntra_ep.fusion.onnx_ops.quantised._integers import moved_bytes, named_after, sums_along
-from xyntra_ep.fusion.tensor import ConvNode, Map, Tensor, literal
+from xyntra_ep.fusion.tensor import ConvNode, Tensor, literal
 from xyntra_ep.fusion.trace import Context
 from xyntra_ep.tracea.core_ir import expr as E
 from xyntra_ep.tracea.core_ir.dims import Dim, Size, product
@@ -89,13 +89,5 @@ def _with_border(x: Tensor, zero: Tensor, before: Sequence[Size], reach: Sequenc
     back = from_last(x.rank)
     stored = x.permute([back.index(i) for i in range(x.rank)])  # [N, spatial..., C]
     shape = (stored.shape[0], *reach, stored.shape[-1])
-    at: list[Expr] = [E.axis(0)]
-    inside: Expr = E.const(True)
-    for i, (begin, extent) in enumerate(zip(before, stored.shape[1:-1], strict=True), start=1):
-        position = E.call("sub", E.axis(i), E.size(begin))
-        at.append(position)
-        here = within(position, extent)
-        inside = here if i == 1 else E.call("and", inside, here)
-    at.append(E.axis(len(shape) - 1))
-    body = E.call("where", inside, E.load(0, *at, dtype=stored.dtype), E.load(1, dtype=zero.dtype))
-    return Tensor(shape, x.dtype, Map(inputs=(stored, zero.reshape(())), body=body)).permute(back)
+    begins = (0, *before[: len(reach)], 0)
+    return surrounded(stored, begins, shape, E.load(1, dtype=zero.dtype), [zero.reshape(())]).permute(back)

@@ -50,6 +50,21 @@ def test_half_precision(dtype: DType, caps: Capabilities) -> None:
 
 
 @pytest.mark.parametrize("caps", VECTORS)
+@pytest.mark.parametrize("dtype", [DType.U8, DType.I8, DType.U16, DType.I16, DType.I32])
+def test_integers(dtype: DType, caps: Capabilities) -> None:
+    for shape in ((37, 50), (16, 16), (3, 70)):
+        check(matrix(*shape, dtype, dtype), [random_like(shape, dtype, 0)], caps, 0.0)
+
+
+@pytest.mark.parametrize("caps", VECTORS)
+def test_bytes_that_become_floats(caps: Capabilities) -> None:
+    p = ProgramBuilder()
+    x = permuted(p.input("n", 20, 3, 7, dtype=DType.U8), (0, 2, 3, 1))
+    body = call("mul", call("to_f", here(x, 0)), const(0.25))
+    check(pointwise(x.shape, [x], body, p), [random_like((2, 20, 3, 7), DType.U8, 0)], caps, 0.0)
+
+
+@pytest.mark.parametrize("caps", VECTORS)
 def test_layouts_of_images_with_more_operands(caps: Capabilities) -> None:
     p = ProgramBuilder()
     x, bias, residual = p.input("n", 20, 3, 7), p.input(20), p.input("n", 3, 7, 20)

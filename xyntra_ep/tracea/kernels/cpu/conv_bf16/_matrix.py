@@ -22,7 +22,8 @@ from xyntra_ep.tracea.kernels.cpu.conv_bf16._pack import WordRuns
 from xyntra_ep.tracea.kernels.cpu.gemm._choice import tiles_peak_of
 from xyntra_ep.tracea.kernels.cpu.shared.row_units import equal_part
 from xyntra_ep.tracea.kernels.cpu.shared.streams import elements_of_a_line, fetch_beside
-from xyntra_ep.tracea.kernels.cpu.shared.waiting_sums import WaitingSums, stored_sums
+from xyntra_ep.tracea.kernels.cpu.shared.waiting_sums import WaitingSums
+from xyntra_ep.tracea.kernels.cpu.shared.words import as_words
 from xyntra_ep.tracea.kernels.shared.conv_taps import taps
 from xyntra_ep.tracea.kernels.shared.epilogue import Epilogue, is_rough
 from xyntra_ep.tracea.kernels.variant import BuildContext, KernelCall, TempBuffer, ValueBuffer
@@ -270,5 +271,5 @@ class _Matrix:
         for j in range(0, CHANNELS, self.lanes):
             count = None if left is None else f.let("count", left - j)
             point = self.shape.point(image, channel + j, row, pixel)
-            acc = f.let("acc", stored_sums(f, sums, j, self.lanes))
+            acc = f.let("acc", as_words(f.load(sums, j, self.lanes)))
             here.store(self.shape.op.output, self.out, point, here.value(point, acc, self.lanes, count), count)

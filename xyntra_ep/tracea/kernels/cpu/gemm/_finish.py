@@ -14,7 +14,7 @@ from xyntra_ep.tracea.core_ir.expr import walk
 from xyntra_ep.tracea.core_ir.ops import Operand
 from xyntra_ep.tracea.kernels.cpu.gemm._rows import TileFunction
 from xyntra_ep.tracea.kernels.cpu.gemm._tile import Tile
-from xyntra_ep.tracea.kernels.cpu.shared.waiting_sums import stored_sums
+from xyntra_ep.tracea.kernels.cpu.shared.words import as_words
 from xyntra_ep.tracea.kernels.shared.epilogue import Epilogue
 from xyntra_ep.tracea.semantic_ir.builder import BlockBuilder, FunctionBuilder, KernelBuilder
 from xyntra_ep.tracea.semantic_ir.math_library import has_math_function
@@ -68,7 +68,7 @@ class SharedFinish:
             for j in range(tile.vectors):
                 count = None if left is None else b.let("count", left - j * tile.lanes)
                 point = [*batch, row, column + j * tile.lanes]
-                total = stored_sums(b, sums, i * tile.columns + j * tile.lanes, tile.lanes)
+                total = as_words(b.load(sums, i * tile.columns + j * tile.lanes, tile.lanes))
                 value = here.value(point, total, tile.lanes, count)
                 here.store(self._output, self._out, point, value, count)
         captured = b.capture()

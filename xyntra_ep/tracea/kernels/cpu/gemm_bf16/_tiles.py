@@ -23,7 +23,8 @@ from xyntra_ep.tracea.kernels.cpu.gemm._rows import TileFamily, TileFunction
 from xyntra_ep.tracea.kernels.cpu.gemm._tile import Words
 from xyntra_ep.tracea.kernels.cpu.shared.row_units import equal_part
 from xyntra_ep.tracea.kernels.cpu.shared.streams import elements_of_a_line, fetch_beside
-from xyntra_ep.tracea.kernels.cpu.shared.waiting_sums import WaitingSums, stored_sums
+from xyntra_ep.tracea.kernels.cpu.shared.waiting_sums import WaitingSums
+from xyntra_ep.tracea.kernels.cpu.shared.words import as_words
 from xyntra_ep.tracea.kernels.shared.epilogue import Epilogue, is_rough
 from xyntra_ep.tracea.kernels.shared.gemm_shape import GemmShape
 from xyntra_ep.tracea.kernels.variant import BuildContext, KernelCall, TempBuffer, ValueBuffer
@@ -254,5 +255,5 @@ class _Tiles:
             for j in range(0, COLUMNS, self.lanes):
                 count = None if left is None else block.let("count", left - j)
                 point = [*batch, row, first_column + j]
-                acc = block.let("acc", stored_sums(block, sums, (skip + i) * COLUMNS + j, self.lanes))
+                acc = block.let("acc", as_words(block.load(sums, (skip + i) * COLUMNS + j, self.lanes)))
                 here.store(self.op.output, self.out, point, here.value(point, acc, self.lanes, count), count)

@@ -15,6 +15,7 @@ from xyntra_ep.tracea.core_ir.dims import ceildiv
 from xyntra_ep.tracea.core_ir.ops import Pointwise
 from xyntra_ep.tracea.kernels.cpu.shared.loops_cost import call_cost_ns, cycles_per_element, estimate_ns
 from xyntra_ep.tracea.kernels.cpu.shared.row_units import BLOCK, Span, rows_of_units, spans, units_of
+from xyntra_ep.tracea.kernels.cpu.shared.words import as_words, in_words
 from xyntra_ep.tracea.kernels.shared.index import Lane
 from xyntra_ep.tracea.kernels.shared.loops.nest import Nest, Scope
 from xyntra_ep.tracea.kernels.shared.loops.plan import Loop
@@ -41,8 +42,8 @@ class _Planes:
 
 def _planes(op: Pointwise, b: KernelBuilder) -> _Planes | str:
     """How to interleave, or why not."""
-    if len(op.outputs) != 1 or not op.outputs[0].dtype.is_float:
-        return "not one result of floats"
+    if len(op.outputs) != 1 or not in_words(op.outputs[0].dtype):
+        return "not one result of floats, or of integers of at most 32 bits"
     plan = plan_pointwise(op, b)
     if len(plan.loops) < 2:
         return "the result has one axis"
@@ -112,10 +113,10 @@ def _store(p: _Planes, around: Scope, span: Span) -> None:
     planes: list[Rvalue] = []
     for i in range(p.count):
         here = around.bind({p.along.axis: index(i)}).lanes(span.at, span.lanes)
-        value = b.let("plane", here.value(body))
+        value = b.let("plane", here.stored(body))
         if span.lanes == 1:
             here.store(output, value)
-        planes.append(value)
+        planes.append(as_words(value))
     if span.lanes == 1:
         return
     first = around.bind({p.along.axis: index(0)})

@@ -15,6 +15,7 @@ from xyntra_ep.tracea.core_ir.expr import load
 from xyntra_ep.tracea.core_ir.ops import Pointwise
 from xyntra_ep.tracea.kernels.cpu.shared.loops_cost import call_cost_ns, cycles_per_element, estimate_ns
 from xyntra_ep.tracea.kernels.cpu.shared.row_units import Span, rows_of_units, spans, units_of
+from xyntra_ep.tracea.kernels.cpu.shared.words import as_words, in_words
 from xyntra_ep.tracea.kernels.shared.index import Lane
 from xyntra_ep.tracea.kernels.shared.loops.nest import Lanes, Scope
 from xyntra_ep.tracea.kernels.shared.loops.plan import Loop
@@ -42,8 +43,8 @@ class _Tiling:
 
 def _tiling(op: Pointwise, b: KernelBuilder) -> _Tiling | str:
     """The tiling, or why there is none."""
-    if len(op.outputs) != 1 or not op.outputs[0].dtype.is_float:
-        return "not one result of floats"
+    if len(op.outputs) != 1 or not in_words(op.outputs[0].dtype):
+        return "not one result of floats, or of integers of at most 32 bits"
     plan = plan_pointwise(op, b)
     nest, table = plan.nest, plan.nest.table
     if len(plan.loops) < 2 or nest.address(plan.outputs[0]).mode is not Lane.VECTOR:
@@ -55,7 +56,7 @@ def _tiling(op: Pointwise, b: KernelBuilder) -> _Tiling | str:
             continue
         strides = table.strides(access, axes)
         across = next((loop for loop in plan.loops[:-1] if strides and strides[loop.axis] == 1), None)
-        if access.writable or access.count is not None or not access.dtype.is_float or across is None:
+        if access.writable or access.count is not None or not in_words(access.dtype) or across is None:
             return "an operand is neither contiguous with the result nor transposed to it"
         turned.append((k, across))
     if len(turned) != 1:
@@ -168,12 +169,12 @@ class _SquareCode:
         count = across.count
         if along.count is not None:
             count = lt(i, along.count) * (index(self._lanes) if count is None else count)
-        return Load(nest.table.accesses[self._t.turned].pointer, at, self._lanes, count)
+        return as_words(Load(nest.table.accesses[self._t.turned].pointer, at, self._lanes, count))
 
     def _finish(self, along: Span, across: Rvalue, value: Rvalue) -> None:
         here = self._around.bind({self._t.across.axis: across}).lanes(along.at, self._lanes, along.count)
         assert isinstance(here, Lanes)
-        here.define(load(self._t.turned, dtype=DType.F32), value)
+        here.define(load(self._t.turned, dtype=self._t.plan.nest.table.accesses[self._t.turned].dtype), value)
         here.store(self._t.plan.outputs[0], here.stored(self._t.plan.bodies[0]))
 
 

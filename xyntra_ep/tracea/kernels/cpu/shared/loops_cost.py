@@ -65,8 +65,10 @@ def _access_cycles(nest: Nest, k: int, caps: Capabilities, walked: int, lanes: i
         cycles = _KEPT_GATHER_CYCLES
     if mode is Lane.STRIDED and not access.writable and access.dtype.is_float and are_picked(step, lanes):
         cycles = _PICKED_CYCLES * step / lanes
-    else:
-        cycles *= access.dtype.bytes / 4 if lanes > 1 else 4
+    elif lanes == 1:
+        cycles *= 4
+    else:  # element by element short ones take no less time
+        cycles *= max(access.dtype.bytes / 4, 1.0 if mode in (Lane.STRIDED, Lane.GATHER) else 0.0)
     if step > 1:
         cycles += _line_cycles(step * access.dtype.bytes, walked, caps) * (2 if access.writable else 1)
     return cycles

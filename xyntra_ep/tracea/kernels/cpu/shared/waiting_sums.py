@@ -14,8 +14,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xyntra_ep.tracea.semantic_ir.builder import BlockBuilder, KernelBuilder
-from xyntra_ep.tracea.semantic_ir.nodes import Convert, Elem, Offset, Pointer, Rvalue, Var, i32, index
+from xyntra_ep.tracea.semantic_ir.builder import KernelBuilder
+from xyntra_ep.tracea.semantic_ir.nodes import Offset, Rvalue, Var, index
 
 
 class WaitingSums:
@@ -42,9 +42,3 @@ class WaitingSums:
         for field, value in zip(self._fields, fields, strict=True):
             self._kernel.assign(field, value)
         self._kernel.assign(self._free, index(self._size) - self._free)
-
-
-def stored_sums(block: BlockBuilder, sums: Pointer, at: Rvalue | int, lanes: int) -> Rvalue:
-    """A vector of the sums that are stored there; integers as words, half the registers of what a load alone gives."""
-    found = block.load(sums, at, lanes)
-    return found if found.type.elem is Elem.F32 else Convert(i32(lanes), found)
