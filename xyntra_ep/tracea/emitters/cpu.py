@@ -388,6 +388,10 @@ class CpuTarget:
                 bits, wide = self._short_vector(n, signed=False), self.type(Type(Elem.I32, n))
                 words = f"__builtin_ia32_loaddquhi256_mask((const {self._short_vector(n)} *)p, ({self._short_vector(n)}){{0}}, k)"
                 return f"{cpu_matrix.MASK16} return ({t})(__builtin_convertvector(({bits}){words}, {wide}) << 16);"
+            if dtype in (DType.I8, DType.U8) and n == 16 and kind.elem is not Elem.I64 and self.isa is Isa.AVX512:
+                b = self._char_vector(n)
+                found = f"({self._storage_vector(dtype, n)})__builtin_ia32_loaddquqi128_mask((const {b} *)p, ({b}){{0}}, k)"
+                return f"{cpu_matrix.MASK16} {self._widened_bytes(kind, dtype, found, 'v')}"
             if dtype is DType.F32 and n == 8 and self._has_avx2:
                 mask, steps = self.type(Type(Elem.I32, n)), ", ".join(map(str, range(n)))
                 count = f"const int m = n >= {n} ? {n} : n <= 0 ? 0 : (int)n;"
@@ -409,9 +413,7 @@ class CpuTarget:
                 return f"return __builtin_ia32_vcvtph2ps256(*(const {bits} *)p);"
             return f"{t} r; for (int l = 0; l < {n}; l++) r[l] = {self._widen('p[l]', dtype)}; return r;"
         if dtype in (DType.I8, DType.U8) and kind.elem in (Elem.F32, Elem.I32) and self._widens_bytes(n):
-            word, sign = self.type(Type(Elem.I32, n)), "sx" if dtype is DType.I8 else "zx"
-            value = "w" if kind.elem is Elem.I32 else f"__builtin_convertvector(w, {t})"
-            return f'{word} w; __asm__("vpmov{sign}bd %1, %0" : "=v"(w) : "m"(*(const {v} *)p)); return {value};'
+            return self._widened_bytes(kind, dtype, f"*(const {v} *)p", "m")
         return f"return {self._in_steps(f'*(const {v} *)p', dtype, t, n)};"
 
     def _store_body(self, name: str, kind: Type, dtype: DType) -> str:
@@ -426,6 +428,9 @@ class CpuTarget:
                 short = self._short_vector(n)
                 masked = f"__builtin_ia32_storedquhi256_mask(({short} *)p, ({short})r, k);"
                 return f"{cpu_matrix.MASK16} {self._round_bf16(n)} {masked}"
+            if dtype in (DType.I8, DType.U8) and kind == Type(Elem.I32, 16) and self.isa is Isa.AVX512:
+                b = self._char_vector(n)
+                return f"{cpu_matrix.MASK16} {self._narrowed_bytes(b)} __builtin_ia32_storedquqi128_mask(({b} *)p, r, k);"
             if dtype is DType.F32 and n == 8 and self._has_avx2:
                 return self._store_by_halves(t)
             return f"for (int l = 0; l < {n}; l++) if (l < n) p[l] = {self._narrow('v[l]', dtype)};"
@@ -440,7 +445,7 @@ class CpuTarget:
             return f"for (int l = 0; l < {n}; l++) p[l] = (_Float16)v[l];"
         v = self._storage_vector(dtype, n)
         if dtype in (DType.I8, DType.U8) and kind == Type(Elem.I32, 16) and self.isa is Isa.AVX512:
-            return f'{v} r; __asm__("vpmovdb %1, %0" : "=v"(r) : "v"(v)); *({v} *)p = r;'
+            return f"{self._narrowed_bytes(v)} *({v} *)p = r;"
         value = "v & 1" if dtype is DType.BOOL else "v"
         return f"*({v} *)p = {self._in_steps(value, dtype, v, n, narrow=True)};"
 
@@ -487,6 +492,22 @@ class CpuTarget:
     def _converts_f16(self, lanes: int) -> bool:
         """Whether one instruction converts a vector of half floats."""
         return (lanes == 16 and self.isa is Isa.AVX512) or (lanes == 8 and self._has_avx2)
+
+    def _char_vector(self, lanes: int) -> str:
+        """As compilers' functions for instructions take bytes."""
+        name = f"s_charx{lanes}"
+        self._types[name] = f"typedef char {name} __attribute__((vector_size({lanes}), aligned(1), may_alias));"
+        return name
+
+    def _widened_bytes(self, kind: Type, dtype: DType, value: str, place: str) -> str:
+        """Text that returns the bytes ``value`` (in a register, "v", or memory, "m") as lanes of ``kind``."""
+        word, sign = self.type(Type(Elem.I32, kind.lanes)), "sx" if dtype is DType.I8 else "zx"
+        found = "w" if kind.elem is Elem.I32 else f"__builtin_convertvector(w, {self.type(kind)})"
+        return f'{word} w; __asm__("vpmov{sign}bd %1, %0" : "=v"(w) : "{place}"({value})); return {found};'
+
+    def _narrowed_bytes(self, vector: str) -> str:
+        """Text that declares ``r``, the 16 words ``v`` as bytes."""
+        return f'{vector} r; __asm__("vpmovdb %1, %0" : "=v"(r) : "v"(v));'
 
     def _widens_bytes(self, lanes: int) -> bool:
         """Whether one instruction widens bytes to a vector of words; compilers do not all find it."""
