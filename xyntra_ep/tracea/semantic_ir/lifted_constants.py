@@ -1,0 +1,151 @@
+"""Numbers of a kernel become data that it is given: kernels that differ in them alone are then one.
+
+    y = rint(x * 0x1.99p+4f) + 113.0f        n0 = b_numbers[0]; n1 = b_numbers[1]; y = rint(x * n0) + n1
+
+Layers of a quantised model differ in scales and zero points, and in what is made of them. A number is read once, where the body
+of the kernel or of a function begins, and its vector is made there. What is computed stays the same to the bit, since literals
+stay where a compiler may make something else of them: 0, 1, -1 and what is not finite, divisors and factors that are powers of
+two, arithmetic of literals alone. So do all integers but those that words are added to or multiplied by, and what is in
+functions with a result, which are elementary ones.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from dataclasses import replace
+from typing import Any
+
+from xyntra_ep.tracea.core_ir.dtypes import DType
+from xyntra_ep.tracea.semantic_ir.builder import parts_of
+from xyntra_ep.tracea.semantic_ir.nodes import (
+    Binary,
+    Bitcast,
+    Buffer,
+    CallStatement,
+    CallValue,
+    Const,
+    Elem,
+    Fma,
+    Function,
+    Kernel,
+    Let,
+    Load,
+    PointerType,
+    Rvalue,
+    Splat,
+    Statement,
+    Type,
+    Var,
+    index,
+)
+
+_NUMBERS = Var(PointerType(DType.F32), "b_numbers")
+_OF_WORDS = frozenset({"add", "sub", "mul"})
+_HIGHEST = 3.4028234663852886e38  # of a float
+
+Slots = dict[tuple[Elem, bytes], int]
+
+
+def lifted(kernel: Kernel) -> tuple[Kernel, bytes]:
+    """The kernel with a last buffer for its numbers, and what is in that; itself and nothing where it has none."""
+    slots: Slots = {}
+    functions: dict[str, Function] = {}  # what became of each, by name
+    for function in kernel.functions:
+        functions[function.name] = _of_function(function, slots, functions)
+    body = _Body(slots, functions).rewritten(kernel.body)
+    if not slots:
+        return kernel, b""
+    buffers = (*kernel.buffers, Buffer(_NUMBERS.name, DType.F32))
+    made = replace(kernel, buffers=buffers, functions=tuple(functions.values()), body=body)
+    return made, b"".join(data for _, data in slots)
+
+
+def _of_function(function: Function, slots: Slots, functions: dict[str, Function]) -> Function:
+    if function.result is not None:
+        return function
+    body = _Body(slots, functions).rewritten(function.body)
+    return function if body is function.body else replace(function, arguments=(*function.arguments, _NUMBERS), body=body)
+
+
+class _Body:
+    """The statements of a kernel or a function with variables in place of numbers, which are read before them."""
+
+    def __init__(self, slots: Slots, functions: dict[str, Function]) -> None:
+        self._slots = slots
+        self._functions = functions
+        self._read: dict[Var, Let] = {}
+        self._done: dict[int, object] = {}  # by id: what is rewritten holds them
+
+    def rewritten(self, statements: tuple[Statement, ...]) -> tuple[Statement, ...]:
+        """Themselves where there is nothing to do."""
+        made: tuple[Statement, ...] = self._tuple(statements)
+        return made if made is statements else (*self._read.values(), *made)
+
+    def _tuple(self, parts: tuple[Any, ...]) -> tuple[Any, ...]:
+        made = tuple(map(self._part, parts))
+        return parts if all(new is old for new, old in zip(made, parts, strict=True)) else made
+
+    def _part(self, part: Any) -> Any:
+        """A node, a tuple of them, or what is neither."""
+        kind = type(part)
+        if kind is tuple:
+            return self._tuple(part)
+        if kind is Const:
+            return self._variable(part) if part.ctype.elem is Elem.F32 and _may_move(part) else part
+        names = parts_of(kind)
+        if not names or kind is Var:
+            return part
+        found = self._done.get(id(part))
+        if found is None:
+            found = self._done[id(part)] = self._node(part, names[::-1])
+        return found
+
+    def _node(self, node: Any, names: tuple[str, ...]) -> Any:
+        if isinstance(node, Binary):
+            return self._binary(node)
+        if isinstance(node, Fma) and isinstance(node.a, Const) and isinstance(node.b, Const):
+            return node
+        old = [getattr(node, name) for name in names]
+        new = [self._part(part) for part in old]
+        changed = {name: now for name, now, was in zip(names, new, old, strict=True) if now is not was}
+        if isinstance(node, (CallStatement, CallValue)):
+            function = self._functions[node.function.name]
+            if len(function.arguments) > len(node.args):
+                changed |= {"function": function, "args": (*changed.get("args", node.args), _NUMBERS)}
+        return replace(node, **changed) if changed else node
+
+    def _binary(self, e: Binary) -> Binary:
+        if isinstance(e.a, Const) and isinstance(e.b, Const):
+            return e
+        a, b = (self._operand(e.op, operand) for operand in (e.a, e.b))
+        return e if a is e.a and b is e.b else Binary(e.op, a, b)
+
+    def _operand(self, op: str, a: Rvalue) -> Rvalue:
+        if not isinstance(a, Const):
+            found: Rvalue = self._part(a)
+            return found
+        moves = a.ctype.elem is Elem.F32 or (a.ctype.elem is Elem.I32 and op in _OF_WORDS)
+        is_shift = op in ("mul", "div") and abs(math.frexp(a.value)[0]) == 0.5
+        return self._variable(a) if moves and not is_shift and _may_move(a) else a
+
+    def _variable(self, number: Const) -> Var:
+        """What holds it from the beginning on."""
+        elem, lanes = number.ctype.elem, number.ctype.lanes
+        data = struct.pack("<f" if elem is Elem.F32 else "<i", number.value)
+        slot = self._slots.setdefault((elem, data), len(self._slots))
+        one = Var(Type(elem, 1), f"n{slot}_")
+        if one not in self._read:
+            read = Load(_NUMBERS, index(slot), 1)
+            self._read[one] = Let(one, read if elem is Elem.F32 else Bitcast(one.type, read))
+        if lanes <= 1:
+            return one
+        vector = Var(number.ctype, f"n{slot}_x{lanes}")
+        if vector not in self._read:
+            self._read[vector] = Let(vector, Splat(vector.type, one))
+        return vector
+
+
+def _may_move(number: Const) -> bool:
+    """Whether it is a number like any other, as far as a compiler is concerned."""
+    return 0 < abs(number.value) <= _HIGHEST and abs(number.value) != 1
