@@ -2,11 +2,11 @@
 
     y = rint(x * 0x1.99p+4f) + 113.0f        n0 = b_numbers[0]; n1 = b_numbers[1]; y = rint(x * n0) + n1
 
-Layers of a quantised model differ in scales and zero points, and in what is made of them. A number is read once, where the body
-of the kernel or of a function begins, and its vector is made there. What is computed stays the same to the bit, since literals
-stay where a compiler may make something else of them: 0, 1, -1 and what is not finite, divisors and factors that are powers of
-two, arithmetic of literals alone. So do all integers but those that words are added to or multiplied by, and what is in
-functions with a result, which are elementary ones.
+Layers of a quantised model differ in scales and zero points, and in what is made of them. A number is read once in the body of
+the kernel or of a function, outside of its loops, and its vector is made there. What is computed stays the same to the bit, since
+literals stay where a compiler may make something else of them: 0, 1, -1 and what is not finite, divisors and factors that are
+powers of two, arithmetic of literals alone. So do all integers but those that words are added to or multiplied by, and what is
+in functions with a result, which are elementary ones.
 """
 
 from __future__ import annotations
@@ -69,7 +69,8 @@ def _of_function(function: Function, slots: Slots, functions: dict[str, Function
 
 
 class _Body:
-    """The statements of a kernel or a function with variables in place of numbers, which are read before them."""
+    """The statements of a kernel or a function with variables in place of numbers. They are read before the first statement that
+    needs them, outside of all loops, and so behind the loop whose sums they are for."""
 
     def __init__(self, slots: Slots, functions: dict[str, Function]) -> None:
         self._slots = slots
@@ -79,8 +80,12 @@ class _Body:
 
     def rewritten(self, statements: tuple[Statement, ...]) -> tuple[Statement, ...]:
         """Themselves where there is nothing to do."""
-        made: tuple[Statement, ...] = self._tuple(statements)
-        return made if made is statements else (*self._read.values(), *made)
+        made: list[Statement] = []
+        for statement in statements:
+            known = len(self._read)
+            rewritten = self._part(statement)
+            made += [*[*self._read.values()][known:], rewritten]
+        return tuple(made) if any(new is not old for new, old in zip(made, statements, strict=False)) else statements
 
     def _tuple(self, parts: tuple[Any, ...]) -> tuple[Any, ...]:
         made = tuple(map(self._part, parts))
