@@ -51,8 +51,11 @@ def given(planned: PlannedProgram) -> list[bytes]:
 
 
 @MACHINES
-def test_layers_share_their_kernels(caps: Capabilities) -> None:
-    three, four = (plan_for(layers(n).program, caps) for n in (3, 4))  # the first one quantises, the last one gives floats
+@pytest.mark.parametrize("activation", ["Relu", "Sigmoid"])  # the latter is looked up in a table
+def test_layers_share_their_kernels(caps: Capabilities, activation: str) -> None:
+    three, four = (
+        plan_for(layers(n, activation).program, caps) for n in (3, 4)
+    )  # the first one quantises, the last one gives floats
     assert kernels(four) == kernels(three)
     assert len(given(four)) == len(given(three)) + 1 > 3, "each layer has its own"
     assert len(set(given(four))) == len(given(four)), "equal ones are one"

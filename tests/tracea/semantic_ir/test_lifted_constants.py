@@ -8,14 +8,17 @@ from collections.abc import Callable
 
 import pytest
 
+from tests.support.machine import VBMI
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.semantic_ir.builder import FunctionBuilder, KernelBuilder
+from xyntra_ep.tracea.semantic_ir.capabilities import SCALAR, Capabilities
 from xyntra_ep.tracea.semantic_ir.check import check_kernel
 from xyntra_ep.tracea.semantic_ir.lifted_constants import lifted
 from xyntra_ep.tracea.semantic_ir.nodes import (
     INDEX,
     Const,
     Convert,
+    Elem,
     Fma,
     Kernel,
     Let,
@@ -27,6 +30,7 @@ from xyntra_ep.tracea.semantic_ir.nodes import (
     splat,
     vmax,
 )
+from xyntra_ep.tracea.semantic_ir.table_nodes import Lookup
 
 Make = Callable[[Rvalue], Rvalue]
 
@@ -41,7 +45,7 @@ def kernel_of(make: Make, lanes: int = 4) -> Kernel:
 
 
 def numbers(make: Make, lanes: int = 4) -> list[float]:
-    kernel, data = lifted(kernel_of(make, lanes))
+    kernel, data = lifted(kernel_of(make, lanes), SCALAR)
     check_kernel(kernel)
     return [round(x, 4) for (x,) in struct.iter_unpack("<f", data)]
 
@@ -51,7 +55,7 @@ def word(x: Rvalue) -> Rvalue:
 
 
 def test_kernels_that_differ_in_numbers_are_one() -> None:
-    one, other = lifted(kernel_of(lambda x: x * 0.3 + 3.5)), lifted(kernel_of(lambda x: x * 0.7 + 3.5))
+    one, other = lifted(kernel_of(lambda x: x * 0.3 + 3.5), SCALAR), lifted(kernel_of(lambda x: x * 0.7 + 3.5), SCALAR)
     assert one[0] == other[0] and one[1] != other[1]
     assert [b.name for b in one[0].buffers][-1] == "b_numbers"
     assert len(one[0].body) == len(kernel_of(lambda x: x).body) + 4, "each is read and spread once, before all else"
@@ -84,7 +88,7 @@ def test_equal_numbers_are_one_and_their_order_is_that_of_the_kernel() -> None:
 )  # fmt: skip
 def test_what_a_compiler_knows_more_of_stays(make: Make) -> None:
     kernel = kernel_of(make)
-    assert lifted(kernel) == (kernel, b"")
+    assert lifted(kernel, SCALAR) == (kernel, b"")
 
 
 def test_numbers_beside_those_that_stay() -> None:
@@ -93,14 +97,14 @@ def test_numbers_beside_those_that_stay() -> None:
 
 
 def test_words_are_read_as_they_are() -> None:
-    kernel, data = lifted(kernel_of(lambda x: Convert(f32(4), (word(x) - 113) * 131)))
+    kernel, data = lifted(kernel_of(lambda x: Convert(f32(4), (word(x) - 113) * 131)), SCALAR)
     check_kernel(kernel)
     assert struct.unpack("<ii", data) == (113, 131)
 
 
 def test_the_same_bits_as_a_float_and_as_a_word() -> None:
     bits = 1069547520  # of 1.5
-    _, data = lifted(kernel_of(lambda x: Convert(f32(4), word(x * 1.5) + bits)))
+    _, data = lifted(kernel_of(lambda x: Convert(f32(4), word(x * 1.5) + bits)), SCALAR)
     assert len(data) == 8
 
 
@@ -126,7 +130,7 @@ def with_functions() -> Kernel:
 
 def test_functions_are_given_the_numbers_and_elementary_ones_keep_theirs() -> None:
     kernel = with_functions()
-    made, data = lifted(kernel)
+    made, data = lifted(kernel, SCALAR)
     check_kernel(made)
     assert [round(x, 4) for (x,) in struct.iter_unpack("<f", data)] == [0.3, 0.7]
     elementary, *others = made.functions
@@ -136,4 +140,28 @@ def test_functions_are_given_the_numbers_and_elementary_ones_keep_theirs() -> No
 
 def test_a_function_that_needs_none_is_left_as_it_is() -> None:
     kernel = kernel_of(lambda x: x + 0.0)
-    assert lifted(kernel)[0] is kernel
+    assert lifted(kernel, SCALAR)[0] is kernel
+
+
+@pytest.mark.parametrize("caps", [SCALAR, VBMI], ids=["in memory", "in vectors"])
+@pytest.mark.parametrize(("elem", "size"), [(Elem.F32, 256), (Elem.I32, 256), (Elem.I32, 100)])
+def test_tables_are_data(caps: Capabilities, elem: Elem, size: int) -> None:
+    def looked_up(step: int) -> Kernel:
+        def make(x: Rvalue) -> Rvalue:
+            found = Lookup(tuple(float(i * step % 251) for i in range(size)), Convert(i32(16), x), elem)
+            return found if elem is Elem.F32 else Convert(f32(16), found)
+
+        return kernel_of(make, 16)
+
+    (one, data), (other, more) = (lifted(looked_up(step), caps) for step in (3, 7))
+    check_kernel(one)
+    assert one == other and data != more
+    in_bytes = caps is VBMI and elem is Elem.I32
+    assert len(data) == (-(-size // 128) * 128 if in_bytes else 4 * size)
+
+
+def test_what_bytes_are_added_to_is_a_number() -> None:
+    kernel = kernel_of(lambda x: Convert(f32(16), Lookup((-5.0, 9.0), Convert(i32(16), x), Elem.I32)), 16)
+    made, data = lifted(kernel, VBMI)
+    check_kernel(made)
+    assert (data[:2], len(data), data[128:]) == (bytes([0, 14]), 132, struct.pack("<i", -5))

@@ -126,7 +126,7 @@ class OpBuilder:
                     pass_name=decision.chosen.name,
                 )
             if id(call.kernel) not in printed:
-                kernel, numbers = lifted(call.kernel) if moves_numbers else (call.kernel, b"")
+                kernel, numbers = lifted(call.kernel, self.caps) if moves_numbers else (call.kernel, b"")
                 check_kernel(kernel)
                 source = self._print(kernel)
                 printed[id(call.kernel)] = kernel, self._sources.setdefault(source.text, source), numbers

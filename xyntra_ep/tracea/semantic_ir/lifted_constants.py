@@ -13,11 +13,13 @@ from __future__ import annotations
 
 import math
 import struct
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.semantic_ir.builder import parts_of
+from xyntra_ep.tracea.semantic_ir.capabilities import Capabilities, Isa
 from xyntra_ep.tracea.semantic_ir.nodes import (
     Binary,
     Bitcast,
@@ -39,42 +41,62 @@ from xyntra_ep.tracea.semantic_ir.nodes import (
     Var,
     index,
 )
+from xyntra_ep.tracea.semantic_ir.table_nodes import ByteLookup, Lookup, LookupIn, as_bytes
 
 _NUMBERS = Var(PointerType(DType.F32), "b_numbers")
 _OF_WORDS = frozenset({"add", "sub", "mul"})
 _HIGHEST = 3.4028234663852886e38  # of a float
+_NUMBER_BYTES = DType.F32.bytes
+_FORMAT = {Elem.F32: "f", Elem.I32: "i"}
+_EXACT: dict[Elem, Callable[[float], float]] = {Elem.F32: float, Elem.I32: int}
+_BYTE_LANES = 16  # of the vectors that the instruction finds bytes in
 
-Slots = dict[tuple[Elem, bytes], int]
 
-
-def lifted(kernel: Kernel) -> tuple[Kernel, bytes]:
+def lifted(kernel: Kernel, caps: Capabilities) -> tuple[Kernel, bytes]:
     """The kernel with a last buffer for its numbers, and what is in that; itself and nothing where it has none."""
-    slots: Slots = {}
+    data = _Data()
     functions: dict[str, Function] = {}  # what became of each, by name
+    finds_bytes = caps.isa is Isa.AVX512 and caps.avx512_vbmi
     for function in kernel.functions:
-        functions[function.name] = _of_function(function, slots, functions)
-    body = _Body(slots, functions).rewritten(kernel.body)
-    if not slots:
+        of_function = function
+        if function.result is None:
+            body = _Body(data, functions, finds_bytes).rewritten(function.body)
+            if body is not function.body:
+                of_function = replace(function, arguments=(*function.arguments, _NUMBERS), body=body)
+        functions[function.name] = of_function
+    body = _Body(data, functions, finds_bytes).rewritten(kernel.body)
+    if not data.words:
         return kernel, b""
     buffers = (*kernel.buffers, Buffer(_NUMBERS.name, DType.F32))
     made = replace(kernel, buffers=buffers, functions=tuple(functions.values()), body=body)
-    return made, b"".join(data for _, data in slots)
+    return made, data.content
 
 
-def _of_function(function: Function, slots: Slots, functions: dict[str, Function]) -> Function:
-    if function.result is not None:
-        return function
-    body = _Body(slots, functions).rewritten(function.body)
-    return function if body is function.body else replace(function, arguments=(*function.arguments, _NUMBERS), body=body)
+class _Data:
+    """What is in the buffer: words, and where which of them begin."""
+
+    def __init__(self) -> None:
+        self.words = 0
+        self._at: dict[tuple[str, bytes], int] = {}  # by what they are read as, in their order
+
+    @property
+    def content(self) -> bytes:
+        return b"".join(data for _, data in self._at)
+
+    def place(self, kind: str, data: bytes) -> int:
+        at = self._at.setdefault((kind, data), self.words)
+        self.words += len(data) // _NUMBER_BYTES if at == self.words else 0
+        return at
 
 
 class _Body:
     """The statements of a kernel or a function with variables in place of numbers. They are read before the first statement that
     needs them, outside of all loops, and so behind the loop whose sums they are for."""
 
-    def __init__(self, slots: Slots, functions: dict[str, Function]) -> None:
-        self._slots = slots
+    def __init__(self, data: _Data, functions: dict[str, Function], finds_bytes: bool) -> None:
+        self._data = data
         self._functions = functions
+        self._finds_bytes = finds_bytes
         self._read: dict[Var, Let] = {}
         self._done: dict[int, object] = {}  # by id: what is rewritten holds them
 
@@ -109,6 +131,8 @@ class _Body:
     def _node(self, node: Any, names: tuple[str, ...]) -> Any:
         if isinstance(node, Binary):
             return self._binary(node)
+        if isinstance(node, Lookup):
+            return self._lookup(node)
         if isinstance(node, Fma) and isinstance(node.a, Const) and isinstance(node.b, Const):
             return node
         old = [getattr(node, name) for name in names]
@@ -134,21 +158,34 @@ class _Body:
         is_shift = op in ("mul", "div") and abs(math.frexp(a.value)[0]) == 0.5
         return self._variable(a) if moves and not is_shift and _may_move(a) else a
 
+    def _lookup(self, e: Lookup) -> Rvalue:
+        where: Rvalue = self._part(e.index)
+        packed = as_bytes(e.table, e.elem) if self._finds_bytes and e.type.lanes == _BYTE_LANES else None
+        if packed is None:
+            data = struct.pack(f"<{len(e.table)}{_FORMAT[e.elem]}", *map(_EXACT[e.elem], e.table))
+            return LookupIn(_NUMBERS, index(self._data.place(f"{e.elem} table", data)), where, e.elem)
+        low, values = packed
+        first = self._data.place("bytes", bytes(map(int, values)))
+        table = tuple(
+            self._let(f"t{first}_{n}", Bitcast(e.type, Load(_NUMBERS, index(first + n * _BYTE_LANES), _BYTE_LANES)))
+            for n in range(len(values) // (_BYTE_LANES * _NUMBER_BYTES))
+        )
+        found = ByteLookup(table, where)
+        return found + self._operand("add", Const(e.type, low)) if low else found
+
     def _variable(self, number: Const) -> Var:
-        """What holds it from the beginning on."""
+        """What holds it."""
         elem, lanes = number.ctype.elem, number.ctype.lanes
-        data = struct.pack("<f" if elem is Elem.F32 else "<i", number.value)
-        slot = self._slots.setdefault((elem, data), len(self._slots))
-        one = Var(Type(elem, 1), f"n{slot}_")
-        if one not in self._read:
-            read = Load(_NUMBERS, index(slot), 1)
-            self._read[one] = Let(one, read if elem is Elem.F32 else Bitcast(one.type, read))
-        if lanes <= 1:
-            return one
-        vector = Var(number.ctype, f"n{slot}_x{lanes}")
-        if vector not in self._read:
-            self._read[vector] = Let(vector, Splat(vector.type, one))
-        return vector
+        first = self._data.place(str(elem), struct.pack(f"<{_FORMAT[elem]}", number.value))
+        read = Load(_NUMBERS, index(first), 1)
+        one = self._let(f"n{first}_", read if elem is Elem.F32 else Bitcast(Type(elem, 1), read))
+        return one if lanes <= 1 else self._let(f"n{first}_x{lanes}", Splat(number.ctype, one))
+
+    def _let(self, name: str, value: Rvalue) -> Var:
+        var = Var(value.type, name)
+        if var not in self._read:
+            self._read[var] = Let(var, value)
+        return var
 
 
 def _may_move(number: Const) -> bool:
