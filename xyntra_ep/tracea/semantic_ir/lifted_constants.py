@@ -98,6 +98,7 @@ class _Body:
         self._functions = functions
         self._finds_bytes = finds_bytes
         self._read: dict[Var, Let] = {}
+        self._variables: dict[Const, Var] = {}
         self._done: dict[int, object] = {}  # by id: what is rewritten holds them
 
     def rewritten(self, statements: tuple[Statement, ...]) -> tuple[Statement, ...]:
@@ -106,7 +107,9 @@ class _Body:
         for statement in statements:
             known = len(self._read)
             rewritten = self._part(statement)
-            made += [*[*self._read.values()][known:], rewritten]
+            if len(self._read) > known:
+                made += [*self._read.values()][known:]
+            made.append(rewritten)
         return tuple(made) if any(new is not old for new, old in zip(made, statements, strict=False)) else statements
 
     def _tuple(self, parts: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -116,12 +119,14 @@ class _Body:
     def _part(self, part: Any) -> Any:
         """A node, a tuple of them, or what is neither."""
         kind = type(part)
+        if kind is Var:
+            return part
         if kind is tuple:
             return self._tuple(part)
         if kind is Const:
             return self._variable(part) if part.ctype.elem is Elem.F32 and _may_move(part) else part
         names = parts_of(kind)
-        if not names or kind is Var:
+        if not names:
             return part
         found = self._done.get(id(part))
         if found is None:
@@ -175,11 +180,16 @@ class _Body:
 
     def _variable(self, number: Const) -> Var:
         """What holds it."""
-        elem, lanes = number.ctype.elem, number.ctype.lanes
-        first = self._data.place(str(elem), struct.pack(f"<{_FORMAT[elem]}", number.value))
-        read = Load(_NUMBERS, index(first), 1)
-        one = self._let(f"n{first}_", read if elem is Elem.F32 else Bitcast(Type(elem, 1), read))
-        return one if lanes <= 1 else self._let(f"n{first}_x{lanes}", Splat(number.ctype, one))
+        found = self._variables.get(number)
+        if found is None:
+            elem, lanes = number.ctype.elem, number.ctype.lanes
+            first = self._data.place(str(elem), struct.pack(f"<{_FORMAT[elem]}", number.value))
+            read = Load(_NUMBERS, index(first), 1)
+            found = self._let(f"n{first}_", read if elem is Elem.F32 else Bitcast(Type(elem, 1), read))
+            if lanes > 1:
+                found = self._let(f"n{first}_x{lanes}", Splat(number.ctype, found))
+            self._variables[number] = found
+        return found
 
     def _let(self, name: str, value: Rvalue) -> Var:
         var = Var(value.type, name)
