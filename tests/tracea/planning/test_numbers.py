@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.support.gpu.run import plan_for as gpu_plan_for
 from tests.support.machine import VBMI, VNNI
 from tests.support.models.alternatives import OneIsland, one_island
 from tests.support.models.model_text import normal, parse
@@ -12,10 +13,11 @@ from tests.support.programs.builder import ProgramBuilder
 from tests.support.run_program import check_program, plan_for
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.expr import axis, call, const, load
-from xyntra_ep.tracea.core_ir.ops import Pointwise, ValueKind
+from xyntra_ep.tracea.core_ir.ops import Pointwise, Program, ValueKind
 from xyntra_ep.tracea.core_ir.ops.memory import Array
 from xyntra_ep.tracea.planning.plan import BufferKind, PlannedProgram
 from xyntra_ep.tracea.semantic_ir.capabilities import AVX2, SCALAR, Capabilities
+from xyntra_ep.tracea.semantic_ir.gpu.capabilities import ANY_GPU, SM_80, Gpu
 
 MACHINES = pytest.mark.parametrize("caps", [SCALAR, AVX2, VNNI, VBMI], ids=["scalar", "avx2", "vnni", "vbmi"])
 SCALES = ((0.0412, 0.0077), (0.0395, 0.0081), (0.0621, 0.0064), (0.0587, 0.0093))  # of what a layer gives, of its weights
@@ -95,3 +97,27 @@ def _scaled(*factors: float) -> PlannedProgram:
 def test_kernels_of_floats_have_their_numbers_in_them() -> None:
     planned = _scaled(0.3, 0.7)
     assert (len(planned.kernels), given(planned)) == (2, [])
+
+
+@pytest.mark.parametrize("gpu", [ANY_GPU, SM_80], ids=["opencl", "cuda"])
+def test_kernels_of_devices_have_their_numbers_in_them(gpu: Gpu) -> None:
+    three, four = (gpu_plan_for(_quantised(n), gpu) for n in (3, 4))
+    assert given(four) == []
+    assert len(four.kernels) == len(three.kernels) + 1
+
+
+def _quantised(count: int) -> Program:
+    """Each result is quantised by numbers of its own."""
+    p = ProgramBuilder()
+    for scale, zero in [(scale, float(zero)) for (scale, _), zero in zip(SCALES, ZEROS, strict=True)][:count]:
+        x = p.input(5, 7)
+        out = p.output(p.value(ValueKind.TEMP, 5, 7, dtype=DType.U8))
+        level = call("quantise", load(0, axis(0), axis(1), dtype=x.dtype), const(scale), const(zero), const(0.0), const(255.0))
+        p.op(Pointwise(domain=(5, 7), inputs=(x,), bodies=(call("to_i", level),), outputs=(out,)))
+    return p.program
+
+
+@MACHINES
+def test_what_is_quantised_alone(caps: Capabilities) -> None:
+    planned = plan_for(_quantised(4), caps)
+    assert (len(planned.kernels), len(given(planned))) == (1, 4)
