@@ -20,6 +20,7 @@ from xyntra_ep.tracea.planning.plan import BufferKind
 from xyntra_ep.tracea.semantic_ir.builder import KernelBuilder
 from xyntra_ep.tracea.semantic_ir.capabilities import AVX2, AVX512, NEON, SCALAR, Capabilities
 from xyntra_ep.tracea.semantic_ir.check import check_kernel
+from xyntra_ep.tracea.semantic_ir.lifted_constants import lifted
 from xyntra_ep.tracea.semantic_ir.nibble_nodes import NIBBLES, Nibble
 from xyntra_ep.tracea.semantic_ir.nodes import (
     Binary,
@@ -308,6 +309,11 @@ def test_lookups(caps: Capabilities, lanes: int, name: str) -> None:
     with b.units(), b.loop("i", 0, len(at), lanes) as i:
         place = Convert(i32(lanes), b.load(x, i, lanes))
         b.store(y, i, Lookup(tuple(entries), b.let("place", place), elem))
+    wanted = np.array(entries, dtype.numpy)[at].tobytes()
     got = np.zeros(len(at), dtype.numpy)
     execute(b, caps, at, got)
-    assert got.tobytes() == np.array(entries, dtype.numpy)[at].tobytes()
+    assert got.tobytes() == wanted
+    kernel, numbers = lifted(b.finish()[0], caps)
+    again = np.zeros(len(at), dtype.numpy)
+    execute_kernel(kernel, 1, caps, at, again, np.frombuffer(numbers, np.int32).copy())
+    assert again.tobytes() == wanted, "as data"

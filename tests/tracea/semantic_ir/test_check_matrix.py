@@ -27,7 +27,7 @@ from xyntra_ep.tracea.semantic_ir.matrix_nodes import (
 )
 from xyntra_ep.tracea.semantic_ir.nibble_nodes import Nibble
 from xyntra_ep.tracea.semantic_ir.nodes import Array, Const, Elem, For, If, Let, PointerType, Statement, Var, f32, i32, index
-from xyntra_ep.tracea.semantic_ir.table_nodes import Lookup
+from xyntra_ep.tracea.semantic_ir.table_nodes import ByteLookup, Lookup, LookupIn
 
 A = Var(PointerType(DType.BF16), "b_a0")
 C = Var(PointerType(DType.F32, writable=True), "b_c1")
@@ -60,6 +60,7 @@ def _called(configured: bool, *body: Statement) -> None:
     check_kernel(k.finish()[0])
 
 
+WORDS = Const(i32(16), 0)
 BROKEN: dict[str, tuple[str, Callable[[], None]]] = {
     "no configuration": ("before they are configured", lambda: check(TileZero(0))),
     "after the release": ("before they are configured", lambda: check(READY, DONE, TileZero(0))),
@@ -95,6 +96,10 @@ BROKEN: dict[str, tuple[str, Callable[[], None]]] = {
     "a lookup at floats": ("a lookup at", lambda: check(Let(VALUE, Lookup((1.0,), FLOATS, Elem.F32)))),
     "an empty table": ("in a table of 0", lambda: check(Let(VALUE, Lookup((), PAIRS, Elem.F32)))),
     "a table of halves": ("has other entries", lambda: check(Let(Var(i32(4), "p"), Lookup((0.5,), PAIRS, Elem.I32)))),
+    "a lookup among halves": ("a lookup at", lambda: check(Let(Var(i32(4), "p"), LookupIn(A, ZERO, PAIRS, Elem.I32)))),
+    "a lookup from a float on": ("an address must be", lambda: check(Let(VALUE, LookupIn(C, ONE, PAIRS, Elem.F32)))),
+    "bytes in three vectors": ("in 3 vectors", lambda: check(Let(Var(i32(16), "p"), ByteLookup((WORDS,) * 3, WORDS)))),
+    "bytes at few lanes": ("a lookup of bytes", lambda: check(Let(Var(i32(4), "p"), ByteLookup((WORDS,) * 2, PAIRS)))),
     "a ninth 4-bit integer": ("4-bit integer 8 of", lambda: check(Let(VALUE, Nibble(PAIRS, 8)))),
 }
 

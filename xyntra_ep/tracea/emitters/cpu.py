@@ -19,6 +19,7 @@ from xyntra_ep.tracea.emitters.vector_c import VectorPrinter
 from xyntra_ep.tracea.runtime.kernel_source import Definition, Definitions
 from xyntra_ep.tracea.semantic_ir.capabilities import Capabilities, Isa
 from xyntra_ep.tracea.semantic_ir.nodes import Elem, Function, Kernel, PointerType, Type, Var
+from xyntra_ep.tracea.semantic_ir.table_nodes import HALF, as_bytes
 
 _SCALAR = {Elem.F32: "float", Elem.I32: "int", Elem.I64: "i64"}
 _STORAGE = {
@@ -154,7 +155,7 @@ class CpuTarget:
         return f"__builtin_convertvector({alone}, {self.type(kind)})"
 
     def lookup(self, table: Sequence[float], kind: Type) -> str:
-        packed = cpu_tables.as_bytes(table, kind.elem) if self._has_vbmi and kind.lanes == 16 else None
+        packed = as_bytes(table, kind.elem) if self._has_vbmi and kind.lanes == 16 else None
         low, values = packed or (0, table)
         dtype = DType.U8 if packed else DType.F32 if kind.elem is Elem.F32 else DType.I32
         literals = [self.float_literal(v) if dtype is DType.F32 else str(int(v)) for v in values]
@@ -163,9 +164,24 @@ class CpuTarget:
         if full not in self._helpers:
             self._helpers[name] = cpu_tables.table_text(self, name, literals, dtype)
             if packed:
-                text = cpu_tables.byte_lookup_text(self, full, kind, name, len(values), low)
+                vectors = len(values) // (HALF // 2)
+                lookup = self.byte_lookup(vectors, kind)
+                text = cpu_tables.literal_byte_lookup_text(self, full, kind, name, vectors, low, lookup)
             else:
                 text = cpu_tables.lookup_text(self, full, kind, name)
+            self._helpers[full] = f"static inline __attribute__((always_inline)) {text}"
+        return full
+
+    def lookup_in(self, kind: Type) -> str:
+        full = f"xy_lookup_in_{kind.elem}x{kind.lanes}"
+        if full not in self._helpers:
+            self._helpers[full] = f"static inline __attribute__((always_inline)) {cpu_tables.lookup_in_text(self, full, kind)}"
+        return full
+
+    def byte_lookup(self, vectors: int, kind: Type) -> str:
+        full = f"xy_byte_lookup_{vectors}_{kind.elem}x{kind.lanes}"
+        if full not in self._helpers:
+            text = cpu_tables.byte_lookup_text(self, full, kind, vectors)
             self._helpers[full] = f"static inline __attribute__((always_inline)) {text}"
         return full
 

@@ -10,9 +10,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from xyntra_ep.tracea.core_ir.dtypes import DType
-from xyntra_ep.tracea.semantic_ir.nodes import Elem, Type, i32
-
-_HALF = 128  # bytes that the instruction finds one in
+from xyntra_ep.tracea.semantic_ir.nodes import Type, i32
 
 
 class Names(Protocol):
@@ -37,24 +35,34 @@ def lookup_text(names: Names, full: str, kind: Type, table: str) -> str:
     return f"{t} {full}({index} i) {{ return {found}; }}"
 
 
-def as_bytes(values: Sequence[float], elem: Elem) -> tuple[int, list[float]] | None:
-    """(an integer, what to add it to) for entries that are integers near each other, filled up to what an instruction takes."""
-    if elem is not Elem.I32 or max(values) - min(values) > 255:
-        return None
-    low = int(min(values)) if min(values) < 0 or max(values) > 255 else 0
-    return low, [value - low for value in values] + [0.0] * (-len(values) % _HALF)
-
-
-def byte_lookup_text(names: Names, full: str, kind: Type, table: str, size: int, low: int) -> str:
-    """The definition of a lookup in ``size`` bytes for vectors of 16 (AVX512_VBMI)."""
+def byte_lookup_text(names: Names, full: str, kind: Type, vectors: int) -> str:
+    """The definition of a lookup in the bytes of ``vectors`` vectors of 16 words (AVX512_VBMI)."""
     t = names.type(kind)
 
     def half(name: str, part: int) -> str:
-        operands = f'"+v"({name}) : "v"(t[{2 * part}]), "v"(t[{2 * part + 1}])'
+        operands = f'"+v"({name}) : "v"(t{2 * part}), "v"(t{2 * part + 1})'
         return f'{t} {name} = i; __asm__("vpermi2b %2, %1, %0" : {operands});'
 
-    body = f"const {t} *t = (const {t} *){table}; {half('r', 0)} "
-    if size > _HALF:
+    body = f"{half('r', 0)} "
+    if vectors > 2:
         chosen = '__asm__("vpmovb2m %3, %1\\n\\tvmovdqu8 %2, %0%{%1%}" : "+v"(r), "=&Yk"(k) : "v"(h), "v"(i));'
         body += f"{half('h', 1)} unsigned long long k; {chosen} "
-    return f"{t} {full}({t} i) {{ {body}return (r & 255){f' + {low}' if low else ''}; }}"
+    return f"{t} {full}({', '.join(f'{t} t{n}' for n in range(vectors))}, {t} i) {{ {body}return r & 255; }}"
+
+
+def literal_byte_lookup_text(names: Names, full: str, kind: Type, table: str, vectors: int, low: int, lookup: str) -> str:
+    """The definition of the same in a table of literals, by the ``lookup`` in vectors."""
+    t = names.type(kind)
+    parts = ", ".join(f"t[{n}]" for n in range(vectors))
+    return (
+        f"{t} {full}({t} i) {{ const {t} *t = (const {t} *){table}; return {lookup}({parts}, i){f' + {low}' if low else ''}; }}"
+    )
+
+
+def lookup_in_text(names: Names, full: str, kind: Type) -> str:
+    """The definition of a lookup in a table in memory, an element at a time."""
+    t, index, element = names.type(kind), names.type(i32(kind.lanes)), names.type(kind.with_lanes(1))
+    found = "table[i]"
+    if kind.lanes > 1:
+        found = f"({t}){{{', '.join(f'table[i[{lane}]]' for lane in range(kind.lanes))}}}"
+    return f"{t} {full}(const void *at, {index} i) {{ const {element} *table = at; return {found}; }}"

@@ -50,7 +50,7 @@ from xyntra_ep.tracea.semantic_ir.nodes import (
     Var,
 )
 from xyntra_ep.tracea.semantic_ir.superstep_nodes import Arrive, Await, Claim, Reached
-from xyntra_ep.tracea.semantic_ir.table_nodes import Lookup
+from xyntra_ep.tracea.semantic_ir.table_nodes import ByteLookup, Lookup, LookupIn
 
 _WIDENED = (DType.I32, DType.I16, DType.U16, DType.I8, DType.U8)  # as i64, what a load of them gives
 _PLAIN = (DType.F32, DType.I64, *_WIDENED)  # one element needs no helper
@@ -72,6 +72,14 @@ class VectorTarget(Target, Protocol):
 
     def lookup(self, table: Sequence[float], kind: Type) -> str:
         """Name of the helper that looks i32 lanes up in ``table``."""
+        ...
+
+    def lookup_in(self, kind: Type) -> str:
+        """Name of the helper that looks i32 lanes up in memory, see `LookupIn`."""
+        ...
+
+    def byte_lookup(self, vectors: int, kind: Type) -> str:
+        """The same in vectors, see `ByteLookup`."""
         ...
 
     def tile_configure(self, shapes: Sequence[tuple[str, str]]) -> str:
@@ -112,6 +120,10 @@ class VectorPrinter(CPrinter):
             ClampedQuadDot: lambda e: self._word_dot("clamped_quad_dot", e),
             Nibble: lambda e: self.target.nibble(e.type, self.expr(e.words), e.position),
             Lookup: lambda e: f"{self.target.lookup(e.table, e.type)}({self.expr(e.index)})",
+            LookupIn: lambda e: f"{self.target.lookup_in(e.type)}({self.address(e.pointer, e.first)}, {self.expr(e.index)})",
+            ByteLookup: lambda e: (
+                f"{self.target.byte_lookup(len(e.table), e.type)}({', '.join(map(self.expr, (*e.table, e.index)))})"
+            ),
             Claim: lambda e: f"{self.target.superstep('claim')}({self.address(e.pointer, e.index)}, {self.expr(e.superstep)})",
             Reached: lambda e: f"{self.target.superstep('reached')}({self.address(e.pointer, e.index)})",
         }

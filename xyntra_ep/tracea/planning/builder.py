@@ -13,6 +13,8 @@ from typing import Any
 from xyntra_ep.errors import InvariantError, UnsupportedError
 from xyntra_ep.guard import guarded
 from xyntra_ep.tracea.core_ir.dims import Size, assuming, substitute, symbol
+from xyntra_ep.tracea.core_ir.dtypes import LEVELS, DType
+from xyntra_ep.tracea.core_ir.expr import walk
 from xyntra_ep.tracea.core_ir.ops import CoreOp, Program
 from xyntra_ep.tracea.core_ir.work import NO_WORK, SizedWork, sized_work
 from xyntra_ep.tracea.doctor.decision import Decision, Tuned, decide
@@ -24,18 +26,22 @@ from xyntra_ep.tracea.semantic_ir.capabilities import Capabilities
 from xyntra_ep.tracea.semantic_ir.check import check_kernel
 from xyntra_ep.tracea.semantic_ir.gpu.capabilities import Gpu
 from xyntra_ep.tracea.semantic_ir.gpu.shared_memory import shared_layout
+from xyntra_ep.tracea.semantic_ir.lifted_constants import lifted
 from xyntra_ep.tracea.semantic_ir.nodes import Kernel
 
 Emit = Callable[[Kernel, Capabilities], Definitions]
 TunedFor = Callable[[CoreOp, BuildContext], Tuned | None]
+_INTEGERS = frozenset({*LEVELS, DType.I32})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Launch:
-    """A KernelCall with its kernel printed; ``source`` is one object for all equal kernels of a builder."""
+    """A KernelCall with its kernel printed; ``source`` is one object for all equal kernels of a builder. ``numbers``: what is in
+    a last buffer of the kernel that the call does not name; nothing: it has none."""
 
     call: KernelCall
     source: KernelSource
+    numbers: bytes = b""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,7 +115,8 @@ class OpBuilder:
     def _build(self, op: CoreOp, context: BuildContext) -> Built:
         decision = self.decide(op, context)
         calls = decision.chosen.build(op, decision.config, context)
-        printed: dict[int, KernelSource] = {}
+        printed: dict[int, tuple[Kernel, KernelSource, bytes]] = {}
+        moves_numbers = not self.for_device and (_is_quantised(op) or op.points() == 1)
         launches = []
         for call in calls:
             given = (len(call.buffers), len(call.params), len(call.tensors))
@@ -119,10 +126,12 @@ class OpBuilder:
                     pass_name=decision.chosen.name,
                 )
             if id(call.kernel) not in printed:
-                check_kernel(call.kernel)
-                source = self._print(call.kernel)
-                printed[id(call.kernel)] = self._sources.setdefault(source.text, source)
-            launches.append(Launch(call=call, source=printed[id(call.kernel)]))
+                kernel, numbers = lifted(call.kernel, self.caps) if moves_numbers else (call.kernel, b"")
+                check_kernel(kernel)
+                source = self._print(kernel)
+                printed[id(call.kernel)] = kernel, self._sources.setdefault(source.text, source), numbers
+            kernel, source, numbers = printed[id(call.kernel)]
+            launches.append(Launch(call=dataclasses.replace(call, kernel=kernel), source=source, numbers=numbers))
         return Built(decision=decision, launches=tuple(launches), work=sized_work(op, context.constants))
 
     def _print(self, kernel: Kernel) -> KernelSource:
@@ -133,6 +142,13 @@ class OpBuilder:
         note = "".join(f"// {note}\n" for note in kernel.notes)
         given = shared_layout(kernel).given_bytes
         return KernelSource(symbol=kernel.name, definitions=definitions, note=note, threads=kernel.threads, shared_bytes=given)
+
+
+def _is_quantised(op: CoreOp) -> bool:
+    """Whether integers that stand for floats are computed with: layers are then alike but for what these stand for."""
+    return any(operand.dtype in _INTEGERS for operand in op.operands) or any(
+        e.kind == "call" and e.attr == "quantise" for e in walk(*(body.expr for body in op.expressions()))
+    )
 
 
 def _renamed(work: SizedWork, symbols: Mapping[str, Size]) -> SizedWork:
@@ -171,4 +187,5 @@ def _move(launch: Launch, values: Mapping[int, int], symbols: Mapping[str, Size]
             ),
         ),
         source=launch.source,
+        numbers=launch.numbers,
     )

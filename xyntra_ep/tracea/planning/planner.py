@@ -18,7 +18,7 @@ from xyntra_ep.tracea.core_ir.expr import axis, load
 from xyntra_ep.tracea.core_ir.ops import CoreOp, Operand, Pointwise, Program, Value, ValueKind
 from xyntra_ep.tracea.core_ir.work import NO_WORK
 from xyntra_ep.tracea.doctor.variants import VariantTable, cpu_variants, gpu_variants
-from xyntra_ep.tracea.kernels.variant import Phase, ValueBuffer
+from xyntra_ep.tracea.kernels.variant import KernelCall, Phase, ValueBuffer
 from xyntra_ep.tracea.planning.batch_loop import BatchLoop, over_images
 from xyntra_ep.tracea.planning.bounds import bounds_of
 from xyntra_ep.tracea.planning.buffers import BufferTable, StepDraft
@@ -191,7 +191,7 @@ def _redirect(built: Built, moved: dict[int, int]) -> Built:
                 dataclasses.replace(b, value=moved[b.value]) if isinstance(b, ValueBuffer) and b.value in moved else b
                 for b in call.buffers
             )
-            launch = Launch(call=dataclasses.replace(call, buffers=buffers), source=launch.source)
+            launch = dataclasses.replace(launch, call=dataclasses.replace(call, buffers=buffers))
         launches.append(launch)
     return dataclasses.replace(built, launches=tuple(launches))
 
@@ -201,6 +201,7 @@ def _assemble(program: Program, ops: list[_Op], known: frozenset[int] | set[int]
     kernels: list[KernelSource] = []
     init: list[StepDraft] = []
     run: list[StepDraft] = []
+    numbers = _Numbers(program)
     for serial, op in enumerate(ops):
         label = op.op.label or op.built.decision.chosen.name
         work = op.built.work
@@ -211,7 +212,7 @@ def _assemble(program: Program, ops: list[_Op], known: frozenset[int] | set[int]
                 kernels.append(launch.source)
             once = op.once or launch.call.phase is Phase.PREPARE
             draft = StepDraft(
-                call=launch.call,
+                call=numbers.given_to(launch),
                 kernel=sources[text],
                 label=f"{label} (prepare)" if once and not op.once else label,
                 op=op.index,
@@ -225,7 +226,7 @@ def _assemble(program: Program, ops: list[_Op], known: frozenset[int] | set[int]
                 _require_fixed(draft)
             (init if once else run).append(draft)
     looped = [_of_steps(loop, run) for loop in loops]
-    table = BufferTable(program, known, init, run, looped)
+    table = BufferTable(program, known | numbers.values, init, run, looped)
     _reuse_memory(program, ops, run, table)
     init_steps, run_steps = (tuple(_step(draft, table) for draft in drafts) for drafts in (init, run))
     return PlannedProgram(
@@ -241,6 +242,30 @@ def _assemble(program: Program, ops: list[_Op], known: frozenset[int] | set[int]
         faults=tuple((table.index(value), message) for value, message in program.faults),
         loops=tuple(_plan_loop(program, loop, table) for loop in looped),
     )
+
+
+class _Numbers:
+    """What is in buffers of numbers, as values of the program; equal ones are one."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._value_of: dict[bytes, int] = {}
+
+    @property
+    def values(self) -> frozenset[int]:
+        return frozenset(self._value_of.values())
+
+    def given_to(self, launch: Launch) -> KernelCall:
+        if not launch.numbers:
+            return launch.call
+        value = self._value_of.get(launch.numbers)
+        if value is None:
+            value = self._value_of[launch.numbers] = len(self._program.values)
+            shape = (len(launch.numbers) // DType.F32.bytes,)
+            self._program.values.append(
+                Value(kind=ValueKind.LITERAL, dtype=DType.F32, shape=shape, literal=launch.numbers, name="numbers")
+            )
+        return dataclasses.replace(launch.call, buffers=(*launch.call.buffers, ValueBuffer(value=value)))
 
 
 def _of_steps(loop: BatchLoop, run: Sequence[StepDraft]) -> BatchLoop:

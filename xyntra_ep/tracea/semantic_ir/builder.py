@@ -72,7 +72,7 @@ _PLAIN = frozenset(
 _parts: dict[type, tuple[str, ...] | None] = {}
 
 
-def _parts_of(kind: type) -> tuple[str, ...] | None:
+def parts_of(kind: type) -> tuple[str, ...] | None:
     """The fields of a node that may hold variables, last first; None for what is no node."""
     if kind not in _parts:
         is_node = issubclass(kind, (Statement, Rvalue, TileShape))
@@ -90,7 +90,7 @@ def variables_in(node: object) -> list[Var]:
         kind = type(item)
         if kind is tuple:
             stack.extend(reversed(item))  # type: ignore[call-overload]  # a tuple
-        elif (parts := _parts_of(kind)) is not None and id(item) not in seen:
+        elif (parts := parts_of(kind)) is not None and id(item) not in seen:
             seen.add(id(item))
             if kind is Var:
                 found[item] = None  # type: ignore[index]  # a Var

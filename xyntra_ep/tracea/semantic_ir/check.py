@@ -79,10 +79,11 @@ from xyntra_ep.tracea.semantic_ir.nodes import (
     Type,
     Unary,
     Var,
+    i32,
     loaded_type,
 )
 from xyntra_ep.tracea.semantic_ir.superstep_nodes import Arrive, Await, Claim, Reached
-from xyntra_ep.tracea.semantic_ir.table_nodes import ENTRIES, Lookup
+from xyntra_ep.tracea.semantic_ir.table_nodes import ENTRIES, ByteLookup, Lookup, LookupIn
 
 ARRAY_BYTES = 192 << 10  # of the 256 KiB that the smallest common thread stack leaves us
 _REDUCE = frozenset({"add", "mul", "max", "min", "or", "and"})
@@ -186,6 +187,8 @@ class Checker:
             ClampedQuadDot: self._word_dot,
             Nibble: self._nibble,
             Lookup: self._lookup,
+            LookupIn: self._lookup_in,
+            ByteLookup: self._byte_lookup,
             Claim: lambda e: self._count_at(e.pointer, e.index, e.superstep),
             Reached: lambda e: self._count_at(e.pointer, e.index),
             Offset: lambda e: require(False, "a pointer is used as a value"),
@@ -429,6 +432,19 @@ class Checker:
         require(fits, "a lookup at {} in a table of {}", e.index.type, len(e.table))
         whole = e.elem is Elem.F32 or (e.elem is Elem.I32 and all(entry == int(entry) for entry in e.table))
         require(whole, "a table of {} has other entries", e.elem)
+
+    def _lookup_in(self, e: LookupIn) -> None:
+        kind = self._pointer(e.pointer)
+        self._index(e.first, "an address")
+        self._value(e.index)
+        fits = e.index.type.elem is Elem.I32 and kind.dtype is DType.F32 and e.elem is not Elem.I64
+        require(fits, "a lookup at {} of {} among {}", e.index.type, e.elem, kind.dtype)
+
+    def _byte_lookup(self, e: ByteLookup) -> None:
+        for part in (*e.table, e.index):
+            self._value(part)
+        fits = len(e.table) in (2, 4) and {part.type for part in (*e.table, e.index)} == {i32(16)}
+        require(fits, "a lookup of bytes in {} vectors at {}", len(e.table), e.index.type)
 
     def _known(self, function: Function) -> bool:
         found = self._functions.get(function.name)
