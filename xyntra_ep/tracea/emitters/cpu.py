@@ -179,7 +179,7 @@ class CpuTarget:
         return full
 
     def byte_lookup(self, vectors: int, kind: Type) -> str:
-        full = f"xy_byte_lookup_{vectors}_{kind.elem}x{kind.lanes}"
+        full = f"xy_lookup_bytes_{vectors}_{kind.elem}x{kind.lanes}"
         if full not in self._helpers:
             text = cpu_tables.byte_lookup_text(self, full, kind, vectors)
             self._helpers[full] = f"static inline __attribute__((always_inline)) {text}"
