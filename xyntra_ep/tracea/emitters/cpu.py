@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.emitters import cpu_matrix, cpu_tables
-from xyntra_ep.tracea.emitters.cpu_gather import near_gather
+from xyntra_ep.tracea.emitters.cpu_memory import STORAGE, CpuMemory
 from xyntra_ep.tracea.emitters.cpu_supersteps import SUPERSTEP_HELPERS
 from xyntra_ep.tracea.emitters.vector_c import VectorPrinter
 from xyntra_ep.tracea.runtime.kernel_source import Definition, Definitions
@@ -21,19 +21,12 @@ from xyntra_ep.tracea.semantic_ir.capabilities import Capabilities, Isa
 from xyntra_ep.tracea.semantic_ir.nodes import Elem, Function, Kernel, PointerType, Type, Var
 from xyntra_ep.tracea.semantic_ir.table_nodes import HALF, as_bytes
 
-_SCALAR = {Elem.F32: "float", Elem.I32: "int", Elem.I64: "i64"}
-_STORAGE = {
-    DType.F32: "float", DType.F16: "_Float16", DType.BF16: "unsigned short", DType.I64: "i64", DType.I32: "int",
-    DType.I16: "short", DType.U16: "unsigned short", DType.I8: "signed char", DType.U8: "unsigned char",
-    DType.BOOL: "unsigned char",
-}  # fmt: skip
 # all ones where a < b; a - b may wrap, which is why it only counts where the signs agree
 _LESS_I64 = "((({a}) & ~({b})) | (~(({a}) ^ ({b})) & (({a}) - ({b})))) >> 63"
 _TILE_NAMES = {
     "zero": "tilezero", "load": "tileloadd", "pair_dot": "tdpbf16ps", "quad_dot": "tdpbusd", "store": "tilestored",
     "release": "tilerelease",
 }  # fmt: skip
-_ELEM_BYTES = {Elem.F32: 4, Elem.I32: 4, Elem.I64: 8}
 
 
 def emit(kernel: Kernel, caps: Capabilities) -> Definitions:
@@ -41,46 +34,10 @@ def emit(kernel: Kernel, caps: Capabilities) -> Definitions:
     return VectorPrinter(CpuTarget(caps)).kernel(kernel)
 
 
-class CpuTarget:
+class CpuTarget(CpuMemory):
     """See `emitters.vector_c.VectorTarget`."""
 
     out_of_line = True
-
-    def __init__(self, caps: Capabilities) -> None:
-        self.isa = caps.isa
-        self._has_avx2 = caps.isa in (Isa.AVX512, Isa.AVX2)
-        self._has_pairs = caps.isa is Isa.AVX512 and (caps.avx512_bf16 or caps.avx512_bf16_convert)
-        self._has_vnni = caps.vnni
-        self._has_vbmi = caps.isa is Isa.AVX512 and caps.avx512_vbmi
-        self._types: dict[str, str] = {}
-        self._helpers: dict[str, str] = {}
-
-    # -- types
-
-    def type(self, kind: Type) -> str:
-        if kind.lanes <= 1:
-            return _SCALAR[kind.elem]
-        name = f"{kind.elem}x{kind.lanes}"
-        width, align = kind.lanes * _ELEM_BYTES[kind.elem], _ELEM_BYTES[kind.elem]
-        # aligned(): loads through this type may be unaligned; may_alias: buffers are reused for other types
-        self._types[name] = (
-            f"typedef {_SCALAR[kind.elem]} {name} __attribute__((vector_size({width}), aligned({align}), may_alias));"
-        )
-        return name
-
-    def _storage_vector(self, dtype: DType, lanes: int) -> str:
-        name = f"s_{dtype}x{lanes}"
-        self._types[name] = (
-            f"typedef {_STORAGE[dtype]} {name} "
-            f"__attribute__((vector_size({lanes * dtype.bytes}), aligned({dtype.bytes}), may_alias));"
-        )
-        return name
-
-    def storage(self, dtype: DType) -> str:
-        return _STORAGE[dtype]
-
-    def pointer(self, kind: PointerType) -> str:
-        return f"{_STORAGE[kind.dtype]} *" if kind.writable else f"const {_STORAGE[kind.dtype]} *"
 
     # -- text around the walk
 
@@ -118,7 +75,7 @@ class CpuTarget:
         return lines if kernel.params else [*lines, "  (void)params;"]
 
     def array(self, var: Var, dtype: DType, count: int) -> str:
-        return f"{_STORAGE[dtype]} {var.name}[{count}] __attribute__((aligned(64)));"
+        return f"{STORAGE[dtype]} {var.name}[{count}] __attribute__((aligned(64)));"
 
     def prefetch(self, address: str, locality: int, write: bool) -> str:
         return f"__builtin_prefetch({address}, {int(write)}, {locality});"
@@ -231,7 +188,7 @@ class CpuTarget:
             assert dtype is not None
             return head + cpu_matrix.word_helper(self, name, full, kind, dtype, self.isa is Isa.AVX512)
         if dtype is not None:
-            return head + self._memory_helper(name, full, kind, dtype)
+            return head + self.memory_helper(name, full, kind, dtype)
         if name.startswith("reduce_"):
             return head + self._reduce(name.removeprefix("reduce_"), full, kind)
         scalar = self.type(kind.with_lanes(1))
@@ -373,185 +330,3 @@ class CpuTarget:
             steps.append(f"{t} h{n} = {value};")
             name, n, current = f"h{n}", n // 2, half
         return f"{self.type(current)} {full}({self.type(kind)} a) {{ {' '.join(steps)} return {name}; }}"
-
-    # -- memory
-
-    def _memory_helper(self, name: str, full: str, kind: Type, dtype: DType) -> str:
-        t, n, s = self.type(kind), kind.lanes, _STORAGE[dtype]
-        if name in ("load", "load_n"):
-            extra = ", i64 n" if name == "load_n" else ""
-            return f"{t} {full}(const {s} *p{extra}) {{ {self._load_body(name, kind, dtype)} }}"
-        if name in ("store", "store_n"):
-            extra = ", i64 n" if name == "store_n" else ""
-            return f"void {full}({s} *p, {t} v{extra}) {{ {self._store_body(name, kind, dtype)} }}"
-        assert name == "gather"
-        index = self.type(Type(Elem.I64, n))
-        if n == 1:
-            return f"{t} {full}(const {s} *p, {index} i) {{ return {self._widen('p[i]', dtype)}; }}"
-        elements = ", ".join(self._widen(f"p[i[{lane}]]", dtype) for lane in range(n))
-        near = near_gather(self, self.isa, n) if dtype is DType.F32 else ""
-        return f"{t} {full}(const {s} *p, {index} i) {{ {near}return ({t}){{{elements}}}; }}"
-
-    def _load_body(self, name: str, kind: Type, dtype: DType) -> str:
-        t, n = self.type(kind), kind.lanes
-        if n == 1:
-            one = self._widen("p[0]", dtype)
-            return f"return n > 0 ? {one} : ({t})0;" if name == "load_n" else f"return {one};"
-        if name == "load_n":
-            if dtype is DType.F32 and n == 16 and self.isa is Isa.AVX512:
-                return f"{cpu_matrix.MASK16} return __builtin_ia32_loadups512_mask((const float *)p, ({t}){{0}}, k);"
-            if dtype is DType.BF16 and n == 16 and self.isa is Isa.AVX512:
-                bits, wide = self._short_vector(n, signed=False), self.type(Type(Elem.I32, n))
-                words = f"__builtin_ia32_loaddquhi256_mask((const {self._short_vector(n)} *)p, ({self._short_vector(n)}){{0}}, k)"
-                return f"{cpu_matrix.MASK16} return ({t})(__builtin_convertvector(({bits}){words}, {wide}) << 16);"
-            if dtype in (DType.I8, DType.U8) and n == 16 and kind.elem is not Elem.I64 and self.isa is Isa.AVX512:
-                b = self._char_vector(n)
-                found = f"({self._storage_vector(dtype, n)})__builtin_ia32_loaddquqi128_mask((const {b} *)p, ({b}){{0}}, k)"
-                return f"{cpu_matrix.MASK16} {self._widened_bytes(kind, dtype, found, 'v')}"
-            if dtype is DType.F32 and n == 8 and self._has_avx2:
-                mask, steps = self.type(Type(Elem.I32, n)), ", ".join(map(str, range(n)))
-                count = f"const int m = n >= {n} ? {n} : n <= 0 ? 0 : (int)n;"
-                mask = f"({mask}){{{steps}}} < ({mask}){{{', '.join('m' * n)}}}"
-                return f"{count} return __builtin_ia32_maskloadps256((const {t} *)p, {mask});"
-            return f"{t} r = ({t}){{0}}; for (int l = 0; l < {n}; l++) if (l < n) r[l] = {self._widen('p[l]', dtype)}; return r;"
-        v = self._storage_vector(dtype, n)
-        if dtype is DType.BF16:
-            wide = self.type(Type(Elem.I32, n))
-            return f"return ({t})(__builtin_convertvector(*(const {v} *)p, {wide}) << 16);"
-        if dtype is DType.BOOL:
-            mask = self.type(Type(Elem.I32, n))
-            return f"return ({mask})({self._in_steps(f'*(const {v} *)p', dtype, mask, n)} != 0);"
-        if dtype is DType.F16:
-            if self._converts_f16(n):
-                bits = self._short_vector(n)
-                if n == 16:
-                    return f"return __builtin_ia32_vcvtph2ps512_mask(*(const {bits} *)p, ({t}){{0}}, -1, 4);"
-                return f"return __builtin_ia32_vcvtph2ps256(*(const {bits} *)p);"
-            return f"{t} r; for (int l = 0; l < {n}; l++) r[l] = {self._widen('p[l]', dtype)}; return r;"
-        if dtype in (DType.I8, DType.U8) and kind.elem in (Elem.F32, Elem.I32) and self._widens_bytes(n):
-            return self._widened_bytes(kind, dtype, f"*(const {v} *)p", "m")
-        return f"return {self._in_steps(f'*(const {v} *)p', dtype, t, n)};"
-
-    def _store_body(self, name: str, kind: Type, dtype: DType) -> str:
-        t, n = self.type(kind), kind.lanes
-        if n == 1:
-            one = f"p[0] = {self._narrow('v', dtype)};"
-            return f"if (n > 0) {one}" if name == "store_n" else one
-        if name == "store_n":
-            if dtype is DType.F32 and n == 16 and self.isa is Isa.AVX512:
-                return f"{cpu_matrix.MASK16} __builtin_ia32_storeups512_mask((float *)p, v, k);"
-            if dtype is DType.BF16 and n == 16 and self.isa is Isa.AVX512:
-                short = self._short_vector(n)
-                masked = f"__builtin_ia32_storedquhi256_mask(({short} *)p, ({short})r, k);"
-                return f"{cpu_matrix.MASK16} {self._round_bf16(n)} {masked}"
-            if dtype in (DType.I8, DType.U8) and kind == Type(Elem.I32, 16) and self.isa is Isa.AVX512:
-                b = self._char_vector(n)
-                return f"{cpu_matrix.MASK16} {self._narrowed_bytes(b)} __builtin_ia32_storedquqi128_mask(({b} *)p, r, k);"
-            if dtype is DType.F32 and n == 8 and self._has_avx2:
-                return self._store_by_halves(t)
-            return f"for (int l = 0; l < {n}; l++) if (l < n) p[l] = {self._narrow('v[l]', dtype)};"
-        if dtype is DType.BF16:
-            return f"{self._round_bf16(n)} *({self._storage_vector(dtype, n)} *)p = r;"
-        if dtype is DType.F16:
-            if self._converts_f16(n):
-                bits = self._short_vector(n)
-                if n == 16:
-                    return f"*({bits} *)p = __builtin_ia32_vcvtps2ph512_mask(v, 0, ({bits}){{0}}, -1);"
-                return f"*({bits} *)p = __builtin_ia32_vcvtps2ph256(v, 0);"
-            return f"for (int l = 0; l < {n}; l++) p[l] = (_Float16)v[l];"
-        v = self._storage_vector(dtype, n)
-        if dtype in (DType.I8, DType.U8) and kind == Type(Elem.I32, 16) and self.isa is Isa.AVX512:
-            return f"{self._narrowed_bytes(v)} *({v} *)p = r;"
-        value = "v & 1" if dtype is DType.BOOL else "v"
-        return f"*({v} *)p = {self._in_steps(value, dtype, v, n, narrow=True)};"
-
-    def _store_by_halves(self, t: str) -> str:
-        """The first ``n`` of 8 floats. A store under a mask is some forty instructions on AMD's processors."""
-        half, pair = (self.type(Type(Elem.F32, lanes)) for lanes in (4, 2))
-        return (
-            f"if (n >= 8) {{ *({t} *)p = v; return; }} if (n <= 0) return; "
-            f"{half} h = __builtin_shufflevector(v, v, 0, 1, 2, 3); "
-            f"if (n & 4) {{ *({half} *)p = h; p += 4; h = __builtin_shufflevector(v, v, 4, 5, 6, 7); }} "
-            f"{pair} q = __builtin_shufflevector(h, h, 0, 1); "
-            f"if (n & 2) {{ *({pair} *)p = q; p += 2; q = __builtin_shufflevector(h, h, 2, 3); }} if (n & 1) *p = q[0];"
-        )
-
-    def _round_bf16(self, lanes: int) -> str:
-        """Text that declares ``r``, the vector ``v`` in storage."""
-        v = self._storage_vector(DType.BF16, lanes)
-        if self._has_pairs and lanes == 16:
-            return f'{v} r; __asm__("vcvtneps2bf16 %1, %0" : "=v"(r) : "v"(v));'
-        i = self.type(Type(Elem.I32, lanes))
-        return (
-            f"{i} b = ({i})v, nan = ({i})(v != v), w = (b + 0x7fff + ((b >> 16) & 1)) >> 16; "
-            f"w = (nan & ((b >> 16) | 0x40)) | (~nan & w); {v} r = __builtin_convertvector(w, {v});"
-        )
-
-    def _in_steps(self, value: str, dtype: DType, to: str, lanes: int, narrow: bool = False) -> str:
-        """``value`` converted between bytes and words by doubling or halving: GCC takes larger steps element by element."""
-        if dtype.bytes == 1:
-            word, short = self.type(Type(Elem.I32, lanes)), self._short_vector(lanes, signed=dtype is DType.I8)
-            for step in (word, short) if narrow else (short, word):
-                value = f"__builtin_convertvector({value}, {step})"
-            if to == word:
-                return value
-        return f"__builtin_convertvector({value}, {to})"
-
-    def _short_vector(self, lanes: int, signed: bool = True) -> str:
-        name = f"s_{'i' if signed else 'u'}16x{lanes}"
-        self._types[name] = (
-            f"typedef {'' if signed else 'unsigned '}short {name} "
-            f"__attribute__((vector_size({lanes * 2}), aligned(2), may_alias));"
-        )
-        return name
-
-    def _converts_f16(self, lanes: int) -> bool:
-        """Whether one instruction converts a vector of half floats."""
-        return (lanes == 16 and self.isa is Isa.AVX512) or (lanes == 8 and self._has_avx2)
-
-    def _char_vector(self, lanes: int) -> str:
-        """As compilers' functions for instructions take bytes."""
-        name = f"s_charx{lanes}"
-        self._types[name] = f"typedef char {name} __attribute__((vector_size({lanes}), aligned(1), may_alias));"
-        return name
-
-    def _widened_bytes(self, kind: Type, dtype: DType, value: str, place: str) -> str:
-        """Text that returns the bytes ``value`` (in a register, "v", or memory, "m") as lanes of ``kind``."""
-        word, sign = self.type(Type(Elem.I32, kind.lanes)), "sx" if dtype is DType.I8 else "zx"
-        found = "w" if kind.elem is Elem.I32 else f"__builtin_convertvector(w, {self.type(kind)})"
-        return f'{word} w; __asm__("vpmov{sign}bd %1, %0" : "=v"(w) : "{place}"({value})); return {found};'
-
-    def _narrowed_bytes(self, vector: str) -> str:
-        """Text that declares ``r``, the 16 words ``v`` as bytes."""
-        return f'{vector} r; __asm__("vpmovdb %1, %0" : "=v"(r) : "v"(v));'
-
-    def _widens_bytes(self, lanes: int) -> bool:
-        """Whether one instruction widens bytes to a vector of words; compilers do not all find it."""
-        return (lanes == 16 and self.isa is Isa.AVX512) or (lanes == 8 and self._has_avx2)
-
-    def _widen(self, element: str, dtype: DType) -> str:
-        if dtype is DType.BF16:
-            return f"{self.helper('bits', Type(Elem.F32, 1))}((int)((unsigned){element} << 16))"
-        if dtype is DType.F16:
-            return f"(float){element}"
-        if dtype is DType.BOOL:
-            return f"-({element} != 0)"
-        return element
-
-    def _narrow(self, element: str, dtype: DType) -> str:
-        if dtype is DType.BF16:
-            return f"{self.narrow_bf16()}({element})"
-        if dtype is DType.BOOL:
-            return f"(unsigned char)({element} & 1)"
-        return f"({_STORAGE[dtype]}){element}"
-
-    def narrow_bf16(self) -> str:
-        name = "xy_narrow_bf16"
-        if name not in self._helpers:
-            bits = self.helper("bits", Type(Elem.I32, 1))
-            self._helpers[name] = (
-                f"static inline __attribute__((always_inline)) unsigned short {name}(float v) {{ "
-                f"unsigned b = (unsigned){bits}(v); "
-                "return (unsigned short)(v != v ? (b >> 16) | 0x40 : (b + 0x7fff + ((b >> 16) & 1)) >> 16); }"
-            )
-        return name
