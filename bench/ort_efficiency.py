@@ -187,6 +187,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, help="Default: the committed one of this width of units.")
     asked = parser.parse_args().out
     from xyntra_ep.diagnostics.machine import compile_with
+    from xyntra_ep.fusion.estimates.ort_cost import WITH_TILES
     from xyntra_ep.tracea.doctor.ceilings import Probe
     from xyntra_ep.tracea.interface.context import Context
 
@@ -196,7 +197,7 @@ def main() -> None:
     content = table(read_environment(compiler=""), probe)
     if context.caps.amx_int8:
         content, of_bytes = parted(content)
-        out.with_name("tiles.json").write_text(text(of_bytes), encoding="utf-8")
+        out.with_name(f"{WITH_TILES}.json").write_text(text(of_bytes), encoding="utf-8")
     out.write_text(text(content), encoding="utf-8")
 
 

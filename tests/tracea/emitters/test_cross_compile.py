@@ -31,9 +31,11 @@ from xyntra_ep.tracea.core_ir.expr import acc, call, const
 from xyntra_ep.tracea.core_ir.ops import Attention, Conv, Product, Program, ReduceKind, Scan, Stage, TopK, ValueKind
 from xyntra_ep.tracea.doctor.variants import cpu_variants
 from xyntra_ep.tracea.kernels.variant import BuildContext, Variant
+from xyntra_ep.tracea.planning.builder import moves_numbers
 from xyntra_ep.tracea.runtime.compilers import Compiler, Family, survey, target_flags
 from xyntra_ep.tracea.runtime.process import run_all
 from xyntra_ep.tracea.semantic_ir.capabilities import AVX2, AVX512, NEON, SCALAR, Capabilities, Isa
+from xyntra_ep.tracea.semantic_ir.lifted_constants import lifted
 
 pytestmark = pytest.mark.compiler("cc")
 
@@ -173,7 +175,8 @@ def texts(caps: Capabilities) -> dict[str, str]:
     for variant, program, context in admitted(caps):
         [op] = program.ops
         for call_ in variant.build(op, variant.default(op, context), context):
-            found.setdefault(c_text(call_.kernel, caps), f"{variant.name.replace('.', '_')}_{len(found)}.c")
+            kernel = lifted(call_.kernel, caps)[0] if moves_numbers(op) else call_.kernel
+            found.setdefault(c_text(kernel, caps), f"{variant.name.replace('.', '_')}_{len(found)}.c")
     return {name: text for text, name in found.items()}
 
 

@@ -29,10 +29,12 @@ def surrounded(t: Tensor, before: Sequence[Size], shape: Sequence[Size], outside
     inside: Expr | None = None
     at: list[Expr] = []
     for i, (b, n) in enumerate(zip(before, t.shape, strict=True)):
-        at.append(E.call("sub", E.axis(i), E.size(b)) if i in axes else E.axis(i))
+        position = E.axis(i)
         if i in axes:
-            here = within(at[i], n)
+            position = E.call("sub", position, E.size(b))
+            here = within(position, n)
             inside = here if inside is None else E.call("and", inside, here)
+        at.append(position)
     assert inside is not None
     body = E.call("where", inside, E.load(0, *at, dtype=t.dtype), outside)
     return Tensor(tuple(shape), t.dtype, Map(inputs=(t, *others), body=body))

@@ -6,7 +6,6 @@ loads, rounding) is a helper with one spelling per instruction set and a plain l
 
 from __future__ import annotations
 
-import hashlib
 import math
 import struct
 from collections.abc import Sequence
@@ -19,7 +18,6 @@ from xyntra_ep.tracea.emitters.vector_c import VectorPrinter
 from xyntra_ep.tracea.runtime.kernel_source import Definition, Definitions
 from xyntra_ep.tracea.semantic_ir.capabilities import Capabilities, Isa
 from xyntra_ep.tracea.semantic_ir.nodes import Elem, Function, Kernel, PointerType, Type, Var
-from xyntra_ep.tracea.semantic_ir.table_nodes import HALF, as_bytes
 
 # all ones where a < b; a - b may wrap, which is why it only counts where the signs agree
 _LESS_I64 = "((({a}) & ~({b})) | (~(({a}) ^ ({b})) & (({a}) - ({b})))) >> 63"
@@ -110,24 +108,6 @@ class CpuTarget(CpuMemory):
             return f"((float)((int)((unsigned){words} << {left}) >> 28))"
         alone = f"(({words} << {left}) >> 28)" if left else f"({words} >> 28)"
         return f"__builtin_convertvector({alone}, {self.type(kind)})"
-
-    def lookup(self, table: Sequence[float], kind: Type) -> str:
-        packed = as_bytes(table, kind.elem) if self._has_vbmi and kind.lanes == 16 else None
-        low, values = packed or (0, table)
-        dtype = DType.U8 if packed else DType.F32 if kind.elem is Elem.F32 else DType.I32
-        literals = [self.float_literal(v) if dtype is DType.F32 else str(int(v)) for v in values]
-        digest = hashlib.sha256(" ".join((*literals, str(low))).encode()).hexdigest()[:16]
-        name, full = f"xy_table_{dtype}_{digest}", f"xy_lookup_{dtype}_{digest}_{kind.elem}x{kind.lanes}"
-        if full not in self._helpers:
-            self._helpers[name] = cpu_tables.table_text(self, name, literals, dtype)
-            if packed:
-                vectors = len(values) // (HALF // 2)
-                lookup = self.byte_lookup(vectors, kind)
-                text = cpu_tables.literal_byte_lookup_text(self, full, kind, name, vectors, low, lookup)
-            else:
-                text = cpu_tables.lookup_text(self, full, kind, name)
-            self._helpers[full] = f"static inline __attribute__((always_inline)) {text}"
-        return full
 
     def lookup_in(self, kind: Type) -> str:
         full = f"xy_lookup_in_{kind.elem}x{kind.lanes}"

@@ -38,20 +38,16 @@ class CpuMemory(ABC):
     def type(self, kind: Type) -> str:
         if kind.lanes <= 1:
             return _SCALAR[kind.elem]
-        name = f"{kind.elem}x{kind.lanes}"
-        width, align = kind.lanes * _ELEM_BYTES[kind.elem], _ELEM_BYTES[kind.elem]
-        # aligned(): loads through this type may be unaligned; may_alias: buffers are reused for other types
-        self._types[name] = (
-            f"typedef {_SCALAR[kind.elem]} {name} __attribute__((vector_size({width}), aligned({align}), may_alias));"
-        )
-        return name
+        return self._vector(f"{kind.elem}x{kind.lanes}", _SCALAR[kind.elem], kind.lanes, _ELEM_BYTES[kind.elem])
 
     def _storage_vector(self, dtype: DType, lanes: int) -> str:
-        name = f"s_{dtype}x{lanes}"
-        self._types[name] = (
-            f"typedef {STORAGE[dtype]} {name} "
-            f"__attribute__((vector_size({lanes * dtype.bytes}), aligned({dtype.bytes}), may_alias));"
-        )
+        return self._vector(f"s_{dtype}x{lanes}", STORAGE[dtype], lanes, dtype.bytes)
+
+    def _vector(self, name: str, element: str, lanes: int, element_bytes: int) -> str:
+        """The type ``name``, which is defined with this."""
+        # aligned(): loads through this type may be unaligned; may_alias: buffers are reused for other types
+        attributes = f"vector_size({lanes * element_bytes}), aligned({element_bytes}), may_alias"
+        self._types[name] = f"typedef {element} {name} __attribute__(({attributes}));"
         return name
 
     def storage(self, dtype: DType) -> str:
@@ -182,12 +178,7 @@ class CpuMemory(ABC):
         return f"__builtin_convertvector({value}, {to})"
 
     def _short_vector(self, lanes: int, signed: bool = True) -> str:
-        name = f"s_{'i' if signed else 'u'}16x{lanes}"
-        self._types[name] = (
-            f"typedef {'' if signed else 'unsigned '}short {name} "
-            f"__attribute__((vector_size({lanes * 2}), aligned(2), may_alias));"
-        )
-        return name
+        return self._vector(f"s_{'i' if signed else 'u'}16x{lanes}", f"{'' if signed else 'unsigned '}short", lanes, 2)
 
     def _converts_f16(self, lanes: int) -> bool:
         """Whether one instruction converts a vector of half floats."""
@@ -195,9 +186,7 @@ class CpuMemory(ABC):
 
     def _char_vector(self, lanes: int) -> str:
         """As compilers' functions for instructions take bytes."""
-        name = f"s_charx{lanes}"
-        self._types[name] = f"typedef char {name} __attribute__((vector_size({lanes}), aligned(1), may_alias));"
-        return name
+        return self._vector(f"s_charx{lanes}", "char", lanes, 1)
 
     def _widened_bytes(self, kind: Type, dtype: DType, value: str, place: str) -> str:
         """Text that returns the bytes ``value`` (in a register, "v", or memory, "m") as lanes of ``kind``."""

@@ -1,4 +1,4 @@
-"""Lookups in tables of constants: by the instruction for bytes where there is one, else one load for each lane.
+"""Lookups in tables: by the instruction for bytes where there is one, else one load for each lane.
 
 Processors have instructions that gather. AMD's take as long as the loads, and Intel's many times as long on those of its
 processors that are protected against Downfall.
@@ -6,10 +6,8 @@ processors that are protected against Downfall.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Protocol
 
-from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.semantic_ir.nodes import Type, i32
 
 
@@ -17,22 +15,6 @@ class Names(Protocol):
     """What of the target is needed here."""
 
     def type(self, kind: Type) -> str: ...
-    def storage(self, dtype: DType) -> str: ...
-
-
-def table_text(names: Names, name: str, literals: Sequence[str], dtype: DType) -> str:
-    """The definition of a table."""
-    entries = ", ".join(literals)
-    return f"static const {names.storage(dtype)} {name}[{len(literals)}] __attribute__((aligned(64))) = {{{entries}}};"
-
-
-def lookup_text(names: Names, full: str, kind: Type, table: str) -> str:
-    """The definition of a lookup, an element at a time."""
-    t, index = names.type(kind), names.type(i32(kind.lanes))
-    found = f"{table}[i]"
-    if kind.lanes > 1:
-        found = f"({t}){{{', '.join(f'{table}[i[{lane}]]' for lane in range(kind.lanes))}}}"
-    return f"{t} {full}({index} i) {{ return {found}; }}"
 
 
 def byte_lookup_text(names: Names, full: str, kind: Type, vectors: int) -> str:
@@ -48,15 +30,6 @@ def byte_lookup_text(names: Names, full: str, kind: Type, vectors: int) -> str:
         chosen = '__asm__("vpmovb2m %3, %1\\n\\tvmovdqu8 %2, %0%{%1%}" : "+v"(r), "=&Yk"(k) : "v"(h), "v"(i));'
         body += f"{half('h', 1)} unsigned long long k; {chosen} "
     return f"{t} {full}({', '.join(f'{t} t{n}' for n in range(vectors))}, {t} i) {{ {body}return r & 255; }}"
-
-
-def literal_byte_lookup_text(names: Names, full: str, kind: Type, table: str, vectors: int, low: int, lookup: str) -> str:
-    """The definition of the same in a table of literals, by the ``lookup`` in vectors."""
-    t = names.type(kind)
-    parts = ", ".join(f"t[{n}]" for n in range(vectors))
-    return (
-        f"{t} {full}({t} i) {{ const {t} *t = (const {t} *){table}; return {lookup}({parts}, i){f' + {low}' if low else ''}; }}"
-    )
 
 
 def lookup_in_text(names: Names, full: str, kind: Type) -> str:

@@ -50,7 +50,7 @@ from xyntra_ep.tracea.semantic_ir.nodes import (
     Var,
 )
 from xyntra_ep.tracea.semantic_ir.superstep_nodes import Arrive, Await, Claim, Reached
-from xyntra_ep.tracea.semantic_ir.table_nodes import ByteLookup, Lookup, LookupIn
+from xyntra_ep.tracea.semantic_ir.table_nodes import ByteLookup, LookupIn
 
 _WIDENED = (DType.I32, DType.I16, DType.U16, DType.I8, DType.U8)  # as i64, what a load of them gives
 _PLAIN = (DType.F32, DType.I64, *_WIDENED)  # one element needs no helper
@@ -68,10 +68,6 @@ class VectorTarget(Target, Protocol):
 
     def nibble(self, kind: Type, words: str, position: int) -> str:
         """A signed 4-bit integer of each i32 lane, see `Nibble`."""
-        ...
-
-    def lookup(self, table: Sequence[float], kind: Type) -> str:
-        """Name of the helper that looks i32 lanes up in ``table``."""
         ...
 
     def lookup_in(self, kind: Type) -> str:
@@ -119,7 +115,6 @@ class VectorPrinter(CPrinter):
             QuadDot: lambda e: self._word_dot("quad_dot", e),
             ClampedQuadDot: lambda e: self._word_dot("clamped_quad_dot", e),
             Nibble: lambda e: self.target.nibble(e.type, self.expr(e.words), e.position),
-            Lookup: lambda e: f"{self.target.lookup(e.table, e.type)}({self.expr(e.index)})",
             LookupIn: lambda e: f"{self.target.lookup_in(e.type)}({self.address(e.pointer, e.first)}, {self.expr(e.index)})",
             ByteLookup: lambda e: (
                 f"{self.target.byte_lookup(len(e.table), e.type)}({', '.join(map(self.expr, (*e.table, e.index)))})"

@@ -116,7 +116,7 @@ class OpBuilder:
         decision = self.decide(op, context)
         calls = decision.chosen.build(op, decision.config, context)
         printed: dict[int, tuple[Kernel, KernelSource, bytes]] = {}
-        moves_numbers = not self.for_device and (_is_quantised(op) or op.points() == 1)
+        is_moved = not self.for_device and moves_numbers(op)
         launches = []
         for call in calls:
             given = (len(call.buffers), len(call.params), len(call.tensors))
@@ -126,9 +126,11 @@ class OpBuilder:
                     pass_name=decision.chosen.name,
                 )
             if id(call.kernel) not in printed:
-                kernel, numbers = lifted(call.kernel, self.caps) if moves_numbers else (call.kernel, b"")
-                check_kernel(kernel)
+                check_kernel(call.kernel)
+                kernel, numbers = lifted(call.kernel, self.caps) if is_moved else (call.kernel, b"")
                 source = self._print(kernel)
+                if kernel is not call.kernel and source.text not in self._sources:
+                    check_kernel(kernel)
                 printed[id(call.kernel)] = kernel, self._sources.setdefault(source.text, source), numbers
             kernel, source, numbers = printed[id(call.kernel)]
             launches.append(Launch(call=dataclasses.replace(call, kernel=kernel), source=source, numbers=numbers))
@@ -144,11 +146,12 @@ class OpBuilder:
         return KernelSource(symbol=kernel.name, definitions=definitions, note=note, threads=kernel.threads, shared_bytes=given)
 
 
-def _is_quantised(op: CoreOp) -> bool:
-    """Whether integers that stand for floats are computed with: layers are then alike but for what these stand for."""
-    return any(operand.dtype in _INTEGERS for operand in op.operands) or any(
-        e.kind == "call" and e.attr == "quantise" for e in walk(*(body.expr for body in op.expressions()))
-    )
+def moves_numbers(op: CoreOp) -> bool:
+    """Whether numbers of a CPU's kernels for ``op`` become data (`lifted`): where integers that stand for floats are computed
+    with, since layers are then alike but for what these stand for; and where there is a single element."""
+    if op.points() == 1 or any(operand.dtype in _INTEGERS for operand in op.operands):
+        return True
+    return any(e.kind == "call" and e.attr == "quantise" for e in walk(*(body.expr for body in op.expressions())))
 
 
 def _renamed(work: SizedWork, symbols: Mapping[str, Size]) -> SizedWork:

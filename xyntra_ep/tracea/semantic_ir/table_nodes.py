@@ -15,7 +15,8 @@ HALF = 128  # bytes that the instruction finds one in, in two vectors
 class Lookup(Rvalue):
     """``table[index]`` of each i32 lane of ``index``, which must be at least 0 and below the number of entries.
 
-    ``elem``: F32, or I32 for entries that are integers.
+    ``elem``: F32, or I32 for entries that are integers. Before a kernel is printed, `lifted_constants` makes one of the others of
+    it.
     """
 
     table: tuple[float, ...]

@@ -11,9 +11,10 @@ from dataclasses import replace
 from xyntra_ep.tracea.core_ir.dims import Size, product, smax
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.kernels.cpu.conv._shape import ConvShape, Line
+from xyntra_ep.tracea.kernels.shared.words import as_words
 from xyntra_ep.tracea.kernels.variant import BuildContext, KernelCall, TempBuffer, ValueBuffer
 from xyntra_ep.tracea.semantic_ir.builder import KernelBuilder
-from xyntra_ep.tracea.semantic_ir.nodes import Const, Convert, Rvalue, binary, f32, i32, index, le, lt, vmin
+from xyntra_ep.tracea.semantic_ir.nodes import Const, Rvalue, binary, f32, i32, index, le, lt, vmin
 
 _BYTES_PER_NS = 8
 
@@ -76,7 +77,7 @@ def _copy(
 
     def elements(at: Rvalue, left: Rvalue | None) -> Rvalue:
         found = k.load(source, at, lanes, left)
-        return found if dtype.is_float else Convert(i32(lanes), found)
+        return as_words(found)
 
     def zeros(begin: Rvalue, end: Rvalue) -> None:
         with k.loop("i", begin, end, lanes) as i:

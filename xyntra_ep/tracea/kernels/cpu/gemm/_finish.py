@@ -14,8 +14,8 @@ from xyntra_ep.tracea.core_ir.expr import walk
 from xyntra_ep.tracea.core_ir.ops import Operand
 from xyntra_ep.tracea.kernels.cpu.gemm._rows import TileFunction
 from xyntra_ep.tracea.kernels.cpu.gemm._tile import Tile
-from xyntra_ep.tracea.kernels.cpu.shared.words import as_words
 from xyntra_ep.tracea.kernels.shared.epilogue import Epilogue
+from xyntra_ep.tracea.kernels.shared.words import as_words
 from xyntra_ep.tracea.semantic_ir.builder import BlockBuilder, FunctionBuilder, KernelBuilder
 from xyntra_ep.tracea.semantic_ir.math_library import has_math_function
 from xyntra_ep.tracea.semantic_ir.nodes import INDEX, Pointer, PointerType, Rvalue, Var, index

@@ -24,9 +24,9 @@ from xyntra_ep.tracea.kernels.cpu.gemm._tile import Words
 from xyntra_ep.tracea.kernels.cpu.shared.row_units import equal_part
 from xyntra_ep.tracea.kernels.cpu.shared.streams import elements_of_a_line, fetch_beside
 from xyntra_ep.tracea.kernels.cpu.shared.waiting_sums import WaitingSums
-from xyntra_ep.tracea.kernels.cpu.shared.words import as_words
 from xyntra_ep.tracea.kernels.shared.epilogue import Epilogue, is_rough
 from xyntra_ep.tracea.kernels.shared.gemm_shape import GemmShape
+from xyntra_ep.tracea.kernels.shared.words import as_words
 from xyntra_ep.tracea.kernels.variant import BuildContext, KernelCall, TempBuffer, ValueBuffer
 from xyntra_ep.tracea.semantic_ir.builder import FunctionBuilder, KernelBuilder
 from xyntra_ep.tracea.semantic_ir.matrix_nodes import TILE_ROW_BYTES, TILE_ROWS, PairDot, QuadDot, TileDot, TileZero

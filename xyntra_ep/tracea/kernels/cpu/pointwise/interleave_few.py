@@ -15,11 +15,11 @@ from xyntra_ep.tracea.core_ir.dims import ceildiv
 from xyntra_ep.tracea.core_ir.ops import Pointwise
 from xyntra_ep.tracea.kernels.cpu.shared.loops_cost import call_cost_ns, cycles_per_element, estimate_ns
 from xyntra_ep.tracea.kernels.cpu.shared.row_units import BLOCK, Span, rows_of_units, spans, units_of
-from xyntra_ep.tracea.kernels.cpu.shared.words import as_words, in_words
 from xyntra_ep.tracea.kernels.shared.index import Lane
 from xyntra_ep.tracea.kernels.shared.loops.nest import Nest, Scope
 from xyntra_ep.tracea.kernels.shared.loops.plan import Loop
 from xyntra_ep.tracea.kernels.shared.loops.pointwise import PointwisePlan, plan_pointwise
+from xyntra_ep.tracea.kernels.shared.words import as_words, in_words
 from xyntra_ep.tracea.kernels.variant import BuildContext, Config, KernelCall, Variant
 from xyntra_ep.tracea.semantic_ir.builder import BlockBuilder, KernelBuilder
 from xyntra_ep.tracea.semantic_ir.nodes import Rvalue, Shuffle, index, vmin

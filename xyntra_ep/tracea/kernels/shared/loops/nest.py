@@ -16,6 +16,7 @@ from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.expr import Expr, acc, acc_bool, acc_int, axis, load, walk
 from xyntra_ep.tracea.kernels.shared.index import Access, AccessTable, Lane, LaneAddress, is_coordinate
 from xyntra_ep.tracea.kernels.shared.loops.lane_picks import are_picked, every
+from xyntra_ep.tracea.kernels.shared.words import as_words, in_words
 from xyntra_ep.tracea.semantic_ir.builder import BlockBuilder, KernelBuilder
 from xyntra_ep.tracea.semantic_ir.nodes import (
     INDEX,
@@ -29,7 +30,6 @@ from xyntra_ep.tracea.semantic_ir.nodes import (
     Shuffle,
     Var,
     binary,
-    i32,
     i64,
     index,
     le,
@@ -368,8 +368,7 @@ class Lanes:
                 found = self._unless_empty(
                     access, lambda s: Load(access.pointer, s.index(address.base) + at, self.lanes, self.count)
                 )
-                is_word = isinstance(found, Load) and access.dtype.compute is DType.I64 and access.dtype.bytes <= 4
-                return Convert(i32(self.lanes), found) if is_word else found
+                return as_words(found) if isinstance(found, Load) and in_words(access.dtype) else found
             case Lane.REPEATED:
                 return self._repeated(access, address, self._scalars)
             case Lane.STRIDED:
