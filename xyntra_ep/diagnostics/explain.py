@@ -64,7 +64,9 @@ class IslandReport:
     ours_ns: int = 0  # what a run is estimated to take, on one core; 0: no estimate
     ort_ns: int = 0
     passes: tuple[Step, ...] = ()  # what they did, of the plan for what the model declares; where `dump_dir` was given
-    key: str = ""  # what verdicts on it are kept by; in sessions that tuning makes to judge islands
+    key: str = ""  # what verdicts on it are kept by; in sessions that tuning makes to judge islands, as the next two
+    form: str = ""  # the same at all sizes
+    sizes: Mapping[str, int] = field(default_factory=dict)  # that symbols usually have
 
     @property
     def estimate(self) -> str:
@@ -300,6 +302,8 @@ def _graph(entry: Mapping[str, Any]) -> GraphReport:
                 ort_ns=ort_ns,
                 passes=passes,
                 key=str(island.get("key", "")),
+                form=str(island.get("form", "")),
+                sizes=island.get("sizes", {}),
             )
         )
     declined = [

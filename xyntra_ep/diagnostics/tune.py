@@ -69,7 +69,8 @@ class JudgedIsland:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TuningReport:
-    """``kept``: whether later sessions use what was found; they do not where the model is slower with it."""
+    """``kept``: whether later sessions use what was found; they do not where the model is slower with it. ``dim_hints``: the
+    sizes at which it was found, as the option says them; "" where none was given."""
 
     kernels: tuple[TunedKernel, ...]
     islands: tuple[JudgedIsland, ...] = ()
@@ -77,6 +78,7 @@ class TuningReport:
     kept: bool
     stopped: bool
     file: Path
+    dim_hints: str = ""
 
     def __str__(self) -> str:
         if not self.kernels and not self.islands:
@@ -92,6 +94,8 @@ class TuningReport:
             lines.append("the model is slower with it: nothing of it is used")
         elif any(k.result is not None and k.result.best is not None for k in self.kernels):
             lines.append(f"kept in {self.file}; sessions find it there")
+            if self.dim_hints:
+                lines.append(f"it counts where these sizes are usual, or half or twice of them: dim_hints={self.dim_hints}")
         return "\n".join(lines)
 
 
@@ -186,6 +190,7 @@ def tune(
         kept=kept,
         stopped=request.stopped,
         file=context.root.path / context.machine_class.file,
+        dim_hints=given.get("dim_hints", ""),
     )
 
 
@@ -237,7 +242,7 @@ def _judged(context: Context, tuned: Any, without: Callable[[str], Any], feeds: 
         times = compared(lambda other=other: other.run(None, feeds), lambda: tuned.run(None, feeds))  # type: ignore[misc]
         kinds = ", ".join(dict.fromkeys(graph.nodes[n][0] for n in island.nodes))
         what = f"{counted(len(island.nodes), 'node')}: {kinds}"
-        verdict = Verdict(what=what, ratio=times.ratio, low=times.low, high=times.high)
+        verdict = Verdict(what=what, ratio=times.ratio, low=times.low, high=times.high, form=island.form, sizes=island.sizes)
         tuning.islands[island.key] = verdict
         found.append(JudgedIsland(name=island.name, verdict=verdict))
     if found:

@@ -99,8 +99,11 @@ def report(work: Planner, result: CompileResult) -> Mapping[str, Any]:
             work.faults.append((error, group))
             kernels, steps = [], []
         row: dict[str, Any] = {"name": entry.name, "nodes": list(group), "kernels": kernels, "steps": steps}
-        if work.request.left_out is not None:
-            row["key"] = work.context.island_key(entry.alternatives[0].planned)
+        if (
+            work.request.left_out is not None
+            and (asked := work.context.island_question(entry.alternatives[0].planned)) is not None
+        ):
+            row |= {"key": asked.key, "form": asked.form, "sizes": dict(asked.sizes)}
         if estimate is not None:
             row |= {"ours_ns": round(estimate.ours_ns), "ort_ns": round(estimate.ort_ns)}
         if work.dump is not None:

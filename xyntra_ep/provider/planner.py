@@ -249,7 +249,8 @@ class Planner:
             planned = entry.alternatives[0].planned
             left_out = self.request.left_out
             verdict = self.context.verdict(planned) if self._only_winners and left_out is None else None
-            if (left_out and self.context.island_key(planned) in left_out) or (verdict is not None and verdict.loses):
+            asked = self.context.island_question(planned) if left_out else None
+            if (left_out and asked is not None and asked.key in left_out) or (verdict is not None and verdict.loses):
                 self._decline(_measured(group, verdict))
                 continue
             try:

@@ -91,6 +91,26 @@ def test_what_is_faster_is_chosen_from_then_on(context: Context, monkeypatch: py
     assert alone.estimate(op, program, known).chosen is before.chosen, "who names variants gets these"
 
 
+def test_what_was_found_at_one_size_is_for_sessions_that_expect_it(context: Context, monkeypatch: pytest.MonkeyPatch) -> None:
+    program, known = rows_known_by_then()
+    [binding] = program.bindings
+
+    def expecting(*rows: int) -> Program:
+        return replace(program, bindings=[replace(binding, plausible=Range(*rows))])
+
+    problem = problem_of(expecting(24, 24, 24), 0, known)
+    trial = Trial(problem, context, 1)
+    other = next(c.variant.name for c in trial.candidates() if c.variant.name != trial.default.variant.name)
+    monkeypatch.setattr(Trial, "measure", measuring({other: 0.5}))
+    assert AutoTuner(context, search=exhaustive).optimize(problem).best is not None
+    tuned = Context(cache_dir=context.root.path, hash128=context.hash128)
+    evidence = {
+        rows: tuned.estimate(program.ops[0], expecting(*rows), known).evidence
+        for rows in [(24, 24, 24), (40, 40, 40), (16, 128, 512), (4096, 4096, 4096), (1, 1, 8)]
+    }
+    assert list(evidence.values()) == [Evidence.MEASURED] * 3 + [Evidence.ESTIMATE] * 2
+
+
 def test_the_learned_cost_model_is_tried_first_where_it_is_better(context: Context, monkeypatch: pytest.MonkeyPatch) -> None:
     """It takes gemm.batched for the fastest, whatever is estimated: the tree asks whether that is the variant."""
     trial, wanted = Trial(GEMM, context, 1), "gemm.batched"

@@ -12,6 +12,7 @@ import pytest
 
 from tests.support.programs.builder import ProgramBuilder
 from xyntra_ep.errors import ConfigError
+from xyntra_ep.tracea.core_ir.ops import Range
 from xyntra_ep.tracea.interface.tuning.keep import _locked, keep
 from xyntra_ep.tracea.optimizer.tuning_cache import (
     FORMAT,
@@ -22,8 +23,10 @@ from xyntra_ep.tracea.optimizer.tuning_cache import (
     TuningCache,
     TuningResult,
     Verdict,
+    expected_sizes,
     read_export,
     signature,
+    usual_sizes,
 )
 from xyntra_ep.tracea.runtime.cache_root import CacheRoot
 
@@ -255,6 +258,59 @@ def test_a_file_that_others_can_write_is_not_read(tmp_path: Path) -> None:
     path.unlink()
     path.symlink_to(tmp_path / "nowhere")
     assert TuningCache.load(tmp_path, MACHINE).results == {}
+
+
+@pytest.mark.parametrize(
+    ("expected", "wanted"),
+    [
+        (Range(128, 128, 128), 128),  # what was found there, not the near one
+        (Range(190, 190, 190), 128),
+        (Range(200, 200, 200), 300),  # of two that count, the nearer
+        (Range(16, 128, 512), 128),
+        (Range(512, 2048, 4096), 4096),
+        (Range(1200, 1200, 1200), None),
+        (Range(16, 32, 32), None),
+        (Range(8193, 8193, 8193), None),
+    ],
+)
+def test_a_result_counts_where_its_sizes_are_expected(tmp_path: Path, expected: Range, wanted: int | None) -> None:
+    """What is best for 4096 rows is not for 128; written, and read again."""
+    asked = dataclasses.replace(ASKED, op="Gemm f32[s,3] f32[3,4]! f32[s,4]")
+    found_at = (128, 300, 4096)
+    results = [dataclasses.replace(RESULT, question=dataclasses.replace(asked, sizes={"s": n}), trials=()) for n in found_at]
+    cache = TuningCache(MACHINE, results={r.question.key: r for r in results})
+    for n in found_at:
+        question = dataclasses.replace(asked, sizes={"s": n})
+        cache.islands[question.key] = dataclasses.replace(VERDICT, form=question.form, sizes={"s": n})
+    keep(cache, root_at(tmp_path))
+    read = TuningCache.load(tmp_path, MACHINE)
+    session = dataclasses.replace(asked, sizes=usual_sizes({"s": expected}))
+    found, verdict = read.find(session, {"s": expected}), read.verdict(session, {"s": expected})
+    assert (found and found.question.sizes["s"], verdict and verdict.sizes["s"]) == (wanted, wanted)
+    assert read.find(session) == (found if expected.usual == wanted else None), "who searches asks for the very sizes"
+    changes: list[dict[str, Any]] = [{"threads": 3}, {"compiler": "another"}, {"op": "Gemm f32[s,3] f32[3,5]! f32[s,5]"}]
+    for change in changes:
+        other = dataclasses.replace(session, **change)
+        assert read.find(other, {"s": expected}) is None and read.verdict(other, {"s": expected}) is None
+
+
+def test_sizes_that_have_other_names_are_of_another_op(tmp_path: Path) -> None:
+    """So are those of a result that was kept before results had sizes."""
+    asked = dataclasses.replace(ASKED, op="Gemm f32[s,3] f32[3,4]! f32[s,4]")
+    saved(tmp_path, dataclasses.replace(RESULT, question=asked))
+    read = TuningCache.load(tmp_path, MACHINE)
+    assert read.find(asked) is not None
+    assert read.find(dataclasses.replace(asked, sizes={"s": 8}), {"s": Range(1, 8, 64)}) is None
+
+
+def test_sizes_of_an_op_are_those_of_its_symbols() -> None:
+    p = ProgramBuilder()
+    p.output(p.gemm(p.input("s", "t"), p.input("t", 6)))
+    assumed = ({"s": 1, "u": 2}, {"s": 3, "u": 2}, {"s": 5, "u": 2})
+    assert expected_sizes(p.program.ops, assumed) == {"s": Range(1, 3, 5)}, "of t nothing is known, u is of no concern"
+    fixed = ProgramBuilder()
+    fixed.output(fixed.gemm(fixed.input(3, 4), fixed.constant(4, 6)))
+    assert expected_sizes(fixed.program.ops, assumed) == {}
 
 
 def test_signatures_have_types_shapes_layouts_and_what_is_known() -> None:

@@ -19,12 +19,15 @@ from xyntra_ep.tracea.emitters.cpu import emit
 from xyntra_ep.tracea.interface.plan_kernel import KernelPlan, plan_kernel
 from xyntra_ep.tracea.kernels.variant import BuildContext
 from xyntra_ep.tracea.optimizer.tuning_cache import (
+    Expected,
     MachineClass,
     Question,
     TuningCache,
     Verdict,
-    island_key,
+    expected_sizes,
+    island_question,
     signature,
+    usual_sizes,
 )
 from xyntra_ep.tracea.planning.builder import OpBuilder, TunedFor
 from xyntra_ep.tracea.planning.constants import constant_ops, live_ops
@@ -170,8 +173,9 @@ class Context:
             return None
 
         def tuned_for(op: CoreOp, context: BuildContext) -> Tuned | None:
+            expected = expected_sizes((op,), context.program.assumed)
             for threads in dict.fromkeys((*self.policy.threads(self.caps.cores), 1)):
-                found = self.tuning.find(self.question(op, context.constants, threads))
+                found = self.tuning.find(self.question(op, context.constants, threads, expected), expected)
                 if found is not None and found.best is not None:
                     return Tuned(variant=found.best.variant, config=found.best.config, ratio=found.ratio)
             return None
@@ -183,18 +187,22 @@ class Context:
         """What tuning has found for this machine, or the device."""
         return TuningCache.load(self.root.path, self.machine_class)
 
-    def island_key(self, planned: PlannedProgram) -> str:
-        """What verdicts on an island are kept by: its ops, whatever computes them."""
-        program = planned.program
-        once, known = constant_ops(program, live_ops(program))
-        ops = [program.ops[number] for number, _ in planned.decisions if number not in once]
+    def island_question(self, planned: PlannedProgram) -> Question | None:
+        """What verdicts on an island answer: its ops, whatever computes them. None for one that has nothing to do in a run."""
+        ops, known = _ops_of_runs(planned)
         if not ops:
-            return ""
-        return island_key([signature(op, known) for op in ops], self.question(ops[0], known, max(1, self.caps.cores)))
+            return None
+        expected = expected_sizes(ops, planned.program.assumed)
+        asked = self.question(ops[0], known, max(1, self.caps.cores), expected)
+        return island_question([signature(op, known) for op in ops], asked)
 
     def verdict(self, planned: PlannedProgram) -> Verdict | None:
         """On an island that was measured beside ONNX Runtime."""
-        return self.tuning.islands.get(self.island_key(planned)) if self.policy.tuned and self.tuning.islands else None
+        if not self.policy.tuned or not self.tuning.islands:
+            return None
+        asked = self.island_question(planned)
+        expected = expected_sizes(_ops_of_runs(planned)[0], planned.program.assumed)
+        return self.tuning.verdict(asked, expected) if asked is not None else None
 
     @property
     def tuning_problem(self) -> str:
@@ -208,8 +216,9 @@ class Context:
         machine = self.machine
         return MachineClass(name=machine.key, l1d=machine.l1d_bytes, l2=machine.l2_bytes, l3=machine.l3_bytes)
 
-    def question(self, op: CoreOp, constants: frozenset[int], threads: int) -> Question:
-        """As the tuning cache knows an op. ``constants``: values that are known when the session is created."""
+    def question(self, op: CoreOp, constants: frozenset[int], threads: int, expected: Expected) -> Question:
+        """As the tuning cache knows an op. ``constants``: values that are known when the session is created; ``expected``: sizes,
+        of which the usual ones are asked for."""
         from xyntra_ep import __version__
 
         return Question(
@@ -218,6 +227,7 @@ class Context:
             release=__version__,
             threads=threads if self.device is None else 1,
             device=self.device_identity,
+            sizes=usual_sizes(expected),
         )
 
     @cached_property
@@ -257,3 +267,10 @@ class Context:
     ) -> KernelPlan:
         """What Tracea would do for one op, and why. See `plan_kernel.plan_kernel`."""
         return plan_kernel(self, op, precision=precision, backend=backend, architecture=architecture, sizes=sizes)
+
+
+def _ops_of_runs(planned: PlannedProgram) -> tuple[list[CoreOp], frozenset[int]]:
+    """The ops that every run computes, and the values that are known before."""
+    program = planned.program
+    once, known = constant_ops(program, live_ops(program))
+    return [program.ops[number] for number, _ in planned.decisions if number not in once], known

@@ -6,18 +6,23 @@
      "results": {"<digest of what follows>": {
          "op": "Gemm f32[128,768] f32[768,768]! f32[128,768] product=f32",   "!": known when the session is created
          "compiler": "gcc 12.2.0 -mavx512f ...", "release": "0.1.0", "threads": 2, "device": "",
+         "sizes": {"seq": 128},                                                  what its symbols were; absent where it has none
          "variant": "gemm.packed_b", "config": {"rows": 8, "columns": 48}, "ns": 1.0,      the best; absent where none was better
          "default": {"variant": ..., "config": ..., "ns": ...}}},                          than what is chosen without tuning
-     "islands": {"<digest>": {"what": "12 nodes: Conv, Clip", "ratio": 0.77, "low": 0.75, "high": 0.79}}}
+     "islands": {"<digest>": {"what": "12 nodes: Conv, Clip", "ratio": 0.77, "low": 0.75, "high": 0.79,
+         "form": "<digest without sizes>", "sizes": {"seq": 128}}}}
     tuning_trials-<digest of the class>.json
     {"format": 1, "machine": ..., "trials": {"<digest>": [
          {"variant": ..., "config": ..., "ratio": 1.02}, {..., "problem": "computes something else"}]}}
 
 An exported file has all of it in one. A trial's ``ratio`` is its time over the default's, both measured in turn. An island's is
 the time of the whole model without it over the time with it, from ``low`` to ``high`` with 95 % confidence: all below 1, ONNX
-Runtime is faster, and the island is declined. A file is trusted as all that decides what is executed (`trusted_file.py`), and
-nothing of it is executed: names are looked up among variants, numbers in their search spaces. One that is damaged, or of a later
-format, counts as empty, with a reason that sessions tell once; the next tuning replaces it. `interface/tuning/keep.py` writes it.
+Runtime is faster, and the island is declined. What was measured at some sizes counts for sessions that expect such sizes
+(`expects`): a kernel that is best for 4096 rows is a slow one for 128.
+
+A file is trusted as all that decides what is executed (`trusted_file.py`), and nothing of it is executed: names are looked up
+among variants, numbers in their search spaces. One that is damaged, or of a later format, counts as empty, with a reason that
+sessions tell once; the next tuning replaces it. `interface/tuning/keep.py` writes it.
 """
 
 from __future__ import annotations
@@ -26,20 +31,23 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from xyntra_ep.errors import ConfigError
-from xyntra_ep.tracea.core_ir.ops import CoreOp, Operand, contiguous_strides
+from xyntra_ep.tracea.core_ir.dims import Assumed, symbols_of
+from xyntra_ep.tracea.core_ir.ops import CoreOp, Operand, Range, contiguous_strides
 from xyntra_ep.trusted_file import read_trusted
 
 FORMAT = 1
 PREFIX, TRIALS_PREFIX = "tuning_cache", "tuning_trials"
 _MOST_BYTES = 64 << 20
 _SIZE = re.compile(r"(?<=[\[,@])\d+")
+_NOTHING: Mapping[str, Range] = {}
 Config = Mapping[str, int]
+Expected = Mapping[str, Range]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,18 +76,32 @@ class MachineClass:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """What a result answers: an op (`signature`), by a compiler, on so many threads. ``release``: of the kernels."""
+    """What a result answers: an op (`signature`), by a compiler, on so many threads. ``release``: of the kernels; ``sizes``: what
+    the op's symbols are, those of which something is known."""
 
     op: str
     compiler: str
     release: str
     threads: int = 1
     device: str = ""
+    sizes: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def key(self) -> str:
-        text = "\0".join(map(str, (self.op, self.compiler, self.release, self.threads, self.device)))
-        return hashlib.sha256(text.encode()).hexdigest()[:32]
+        return _digest(*self._form, *(f"{name}={size}" for name, size in sorted(self.sizes.items())))
+
+    @property
+    def form(self) -> str:
+        """The same at all sizes."""
+        return _digest(*self._form)
+
+    @property
+    def _form(self) -> tuple[str, ...]:
+        return self.op, self.compiler, self.release, str(self.threads), self.device
+
+    def differs_in_sizes(self, other: Question) -> bool:
+        """In nothing else."""
+        return self._form == other._form
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,12 +142,14 @@ class TuningResult:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
     """On an island, by the whole model: the time without it over the time with it, the median and where that lies with 95 %
-    confidence. ``what``: for people."""
+    confidence. ``what``: for people; ``form``: the island's at all sizes, `Question.form`; ``sizes``: what its symbols were."""
 
     what: str
     ratio: float
     low: float
     high: float
+    form: str = ""
+    sizes: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def loses(self) -> bool:
@@ -158,17 +182,32 @@ class TuningCache:
         except ValueError as error:
             return cls(machine, problem=_unused(machine.file, error))
 
-    def find(self, question: Question) -> TuningResult | None:
-        return self.results.get(question.key) if self.results else None
+    def find(self, question: Question, expected: Expected = _NOTHING) -> TuningResult | None:
+        """The result at the sizes of ``question``, or that at the nearest to them which a session expects."""
+        exact = self.results.get(question.key) if self.results else None
+        if exact is not None or not question.sizes:
+            return exact
+        alike = [r for r in self.results.values() if r.question.differs_in_sizes(question)]
+        return min(
+            (r for r in alike if expects(expected, r.question.sizes)), key=lambda r: _far(r.question, question), default=None
+        )
+
+    def verdict(self, question: Question, expected: Expected = _NOTHING) -> Verdict | None:
+        """On an island (`island_question`), as `find`."""
+        exact = self.islands.get(question.key) if self.islands else None
+        if exact is not None or not question.sizes:
+            return exact
+        alike = [v for v in self.islands.values() if v.form == question.form]
+        return min((v for v in alike if expects(expected, v.sizes)), key=lambda v: _far(v, question), default=None)
 
     def like(self, question: Question, most: int) -> list[Choice]:
         """What is best for ops that differ in nothing but their sizes, the nearest first; each choice once."""
-        form, sizes = _form(question.op)
+        form, sizes = _form(question)
         near: list[tuple[float, Choice]] = []
         for result in self.results.values():
-            other, theirs = _form(result.question.op)
+            other, theirs = _form(result.question)
             if result.best is not None and other == form and result.question.key != question.key:
-                near.append((sum(abs(math.log2((a + 1) / (b + 1))) for a, b in zip(sizes, theirs, strict=True)), result.best))
+                near.append((_doublings(sizes, theirs), result.best))
         near.sort(key=lambda row: row[0])
         distinct = {(choice.variant, tuple(sorted(choice.config.items()))): choice for _, choice in reversed(near)}
         return sorted(distinct.values(), key=lambda choice: [c for _, c in near].index(choice))[:most]
@@ -310,14 +349,54 @@ def _operand(operand: Operand, constants: frozenset[int]) -> str:
     return text + ("!" if operand.value in constants else "")
 
 
-def _form(op: str) -> tuple[str, list[int]]:
+def expected_sizes(ops: Iterable[CoreOp], assumed: Assumed) -> Expected:
+    """What the symbols of ops may be, those of which something is known. ``assumed``: of their program."""
+    names = set().union(*(symbols_of(size) for op in ops if not op.is_fixed for size in op.sizes()))
+    return {name: Range(*(point[name] for point in assumed)) for name in sorted(names) if all(name in point for point in assumed)}
+
+
+def usual_sizes(expected: Expected) -> Mapping[str, int]:
+    """What a question is asked at."""
+    return {name: sizes.usual for name, sizes in expected.items()}
+
+
+def expects(expected: Expected, sizes: Mapping[str, int]) -> bool:
+    """Whether what was measured at ``sizes`` counts: each is among those that are expected, or within twice of them.
+
+    >>> expects({"seq": Range(16, 128, 512)}, {"seq": 1024}), expects({"seq": Range(128, 128, 128)}, {"seq": 4096})
+    (True, False)
+    """
+    return expected.keys() == sizes.keys() and all(
+        expected[name].small <= 2 * size and size <= 2 * expected[name].large for name, size in sizes.items()
+    )
+
+
+def _far(found: Question | Verdict, question: Question) -> float:
+    """Between the sizes of the two, which have the same names."""
+    names = sorted(question.sizes)
+    return _doublings([found.sizes[name] for name in names], [question.sizes[name] for name in names])
+
+
+def _doublings(sizes: Sequence[int], others: Sequence[int]) -> float:
+    return sum(abs(math.log2((a + 1) / (b + 1))) for a, b in zip(sizes, others, strict=True))
+
+
+def _digest(*parts: str) -> str:
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
+
+
+def _form(question: Question) -> tuple[str, list[int]]:
     """A signature without its sizes, and these."""
-    return _SIZE.sub("#", op), [int(size) for size in _SIZE.findall(op)]
+    names = sorted(question.sizes)
+    sizes = [int(size) for size in _SIZE.findall(question.op)] + [question.sizes[name] for name in names]
+    return " ".join((_SIZE.sub("#", question.op), *names)), sizes
 
 
 def _row(result: TuningResult) -> Mapping[str, Any]:
     q, best = result.question, result.best
     row: dict[str, Any] = {"op": q.op, "compiler": q.compiler, "release": q.release, "threads": q.threads, "device": q.device}
+    if q.sizes:
+        row["sizes"] = dict(q.sizes)
     return row | (_choice(best) if best is not None else {}) | {"default": _choice(result.default)}
 
 
@@ -332,19 +411,20 @@ def _choice(choice: Choice) -> dict[str, Any]:
 
 def _verdict(row: Any) -> Verdict:
     ratio, low, high = (_number(row[name]) for name in ("ratio", "low", "high"))
-    return Verdict(what=_text(row["what"]), ratio=ratio, low=low, high=high)
+    form, sizes = _text(row.get("form", "")), _config(row.get("sizes", {}))
+    return Verdict(what=_text(row["what"]), ratio=ratio, low=low, high=high, form=form, sizes=sizes)
 
 
-def island_key(ops: Sequence[str], question: Question) -> str:
-    """Of an island whose ops have these signatures; ``question``: of any of them, for what else decides."""
-    rest = (question.compiler, question.release, question.threads, question.device)
-    return hashlib.sha256("\0".join(map(str, (*ops, *rest))).encode()).hexdigest()[:32]
+def island_question(ops: Sequence[str], question: Question) -> Question:
+    """What a verdict on an island answers, whose ops have these signatures; ``question``: of any of them, for what else
+    decides, at the sizes of all."""
+    return replace(question, op="\0".join(ops))
 
 
 def _result(row: Any) -> TuningResult:
     question = Question(
         op=_text(row["op"]), compiler=_text(row["compiler"]), release=_text(row["release"]),
-        threads=_whole(row["threads"]), device=_text(row["device"]),
+        threads=_whole(row["threads"]), device=_text(row["device"]), sizes=_config(row.get("sizes", {})),
     )  # fmt: skip
     return TuningResult(
         question=question,

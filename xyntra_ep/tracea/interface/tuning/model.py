@@ -17,7 +17,7 @@ from xyntra_ep.tracea.interface.islands import CompileResult, step_costs
 from xyntra_ep.tracea.interface.tuning.problem import Problem, problem_of
 from xyntra_ep.tracea.interface.tuning.trial import Measured
 from xyntra_ep.tracea.interface.tuning.tuner import AutoTuner, Budget
-from xyntra_ep.tracea.optimizer.tuning_cache import TuningResult
+from xyntra_ep.tracea.optimizer.tuning_cache import TuningResult, expected_sizes
 from xyntra_ep.tracea.planning.constants import constant_ops, live_ops
 from xyntra_ep.tracea.planning.plan import PlannedProgram
 
@@ -140,7 +140,7 @@ def _wanted(result: CompileResult, context: Context, threads: int) -> list[_Want
             if number in once or number not in ns:
                 continue
             op = program.ops[number]
-            question = context.question(op, known, threads)
+            question = context.question(op, known, threads, expected_sizes((op,), program.assumed))
             key = question.key
             if key not in found:
                 known_result = context.tuning.find(question)

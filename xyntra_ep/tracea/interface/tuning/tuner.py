@@ -26,7 +26,14 @@ from xyntra_ep.tracea.interface.tuning.trial import Measured, Trial
 from xyntra_ep.tracea.optimizer.hero_tables import heroes
 from xyntra_ep.tracea.optimizer.search import GaussianProcess, Search
 from xyntra_ep.tracea.optimizer.space import Point, SearchSpace
-from xyntra_ep.tracea.optimizer.tuning_cache import Choice, Question, TrialResult, TuningCache, TuningResult
+from xyntra_ep.tracea.optimizer.tuning_cache import (
+    Choice,
+    Question,
+    TrialResult,
+    TuningCache,
+    TuningResult,
+    expected_sizes,
+)
 
 _BATCH = 4  # points that are compiled at once
 _ROUNDS, _FINAL_ROUNDS = 3, 9
@@ -73,7 +80,8 @@ class AutoTuner:
         budget = budget or Budget()
         end = time.monotonic() + budget.seconds
         trial = Trial(problem, self.context, self.threads)
-        question = self.context.question(problem.op, problem.constants, self.threads)
+        expected = expected_sizes((problem.op,), problem.program.assumed)
+        question = self.context.question(problem.op, problem.constants, self.threads, expected)
         before = self._tuning.find(question)
         default = Choice(variant=trial.default.variant.name, config=trial.default.config)
         search = self._search(
