@@ -189,20 +189,25 @@ class Context:
 
     def island_question(self, planned: PlannedProgram) -> Question | None:
         """What verdicts on an island answer: its ops, whatever computes them. None for one that has nothing to do in a run."""
-        ops, known = _ops_of_runs(planned)
-        if not ops:
-            return None
-        expected = expected_sizes(ops, planned.program.assumed)
-        asked = self.question(ops[0], known, max(1, self.caps.cores), expected)
-        return island_question([signature(op, known) for op in ops], asked)
+        return self._asked_of(planned)[0]
 
     def verdict(self, planned: PlannedProgram) -> Verdict | None:
         """On an island that was measured beside ONNX Runtime."""
         if not self.policy.tuned or not self.tuning.islands:
             return None
-        asked = self.island_question(planned)
-        expected = expected_sizes(_ops_of_runs(planned)[0], planned.program.assumed)
+        asked, expected = self._asked_of(planned)
         return self.tuning.verdict(asked, expected) if asked is not None else None
+
+    def _asked_of(self, planned: PlannedProgram) -> tuple[Question | None, Expected]:
+        """`island_question`, and the sizes that are expected."""
+        program = planned.program
+        once, known = constant_ops(program, live_ops(program))
+        ops = [program.ops[number] for number, _ in planned.decisions if number not in once]
+        if not ops:
+            return None, {}
+        expected = expected_sizes(ops, program.assumed)
+        asked = self.question(ops[0], known, max(1, self.caps.cores), expected)
+        return island_question([signature(op, known) for op in ops], asked), expected
 
     @property
     def tuning_problem(self) -> str:
@@ -267,10 +272,3 @@ class Context:
     ) -> KernelPlan:
         """What Tracea would do for one op, and why. See `plan_kernel.plan_kernel`."""
         return plan_kernel(self, op, precision=precision, backend=backend, architecture=architecture, sizes=sizes)
-
-
-def _ops_of_runs(planned: PlannedProgram) -> tuple[list[CoreOp], frozenset[int]]:
-    """The ops that every run computes, and the values that are known before."""
-    program = planned.program
-    once, known = constant_ops(program, live_ops(program))
-    return [program.ops[number] for number, _ in planned.decisions if number not in once], known

@@ -34,7 +34,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from xyntra_ep.errors import ConfigError
 from xyntra_ep.tracea.core_ir.dims import Assumed, symbols_of
@@ -48,6 +48,7 @@ _SIZE = re.compile(r"(?<=[\[,@])\d+")
 _NOTHING: Mapping[str, Range] = {}
 Config = Mapping[str, int]
 Expected = Mapping[str, Range]
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -187,18 +188,16 @@ class TuningCache:
         exact = self.results.get(question.key) if self.results else None
         if exact is not None or not question.sizes:
             return exact
-        alike = [r for r in self.results.values() if r.question.differs_in_sizes(question)]
-        return min(
-            (r for r in alike if expects(expected, r.question.sizes)), key=lambda r: _far(r.question, question), default=None
-        )
+        alike = ((r.question.sizes, r) for r in self.results.values() if r.question.differs_in_sizes(question))
+        return _nearest(alike, question, expected)
 
     def verdict(self, question: Question, expected: Expected = _NOTHING) -> Verdict | None:
         """On an island (`island_question`), as `find`."""
         exact = self.islands.get(question.key) if self.islands else None
         if exact is not None or not question.sizes:
             return exact
-        alike = [v for v in self.islands.values() if v.form == question.form]
-        return min((v for v in alike if expects(expected, v.sizes)), key=lambda v: _far(v, question), default=None)
+        form = question.form
+        return _nearest(((v.sizes, v) for v in self.islands.values() if v.form == form), question, expected)
 
     def like(self, question: Question, most: int) -> list[Choice]:
         """What is best for ops that differ in nothing but their sizes, the nearest first; each choice once."""
@@ -371,10 +370,14 @@ def expects(expected: Expected, sizes: Mapping[str, int]) -> bool:
     )
 
 
-def _far(found: Question | Verdict, question: Question) -> float:
-    """Between the sizes of the two, which have the same names."""
-    names = sorted(question.sizes)
-    return _doublings([found.sizes[name] for name in names], [question.sizes[name] for name in names])
+def _nearest(found: Iterable[tuple[Mapping[str, int], _T]], question: Question, expected: Expected) -> _T | None:
+    """Of what was found at these sizes and counts, that at the nearest to those of ``question``."""
+    near = [
+        (_doublings([sizes[name] for name in expected], [question.sizes[name] for name in expected]), what)
+        for sizes, what in found
+        if expects(expected, sizes)
+    ]
+    return min(near, key=lambda row: row[0])[1] if near else None
 
 
 def _doublings(sizes: Sequence[int], others: Sequence[int]) -> float:
