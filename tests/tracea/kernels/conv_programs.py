@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 
 from xyntra_ep.tracea.core_ir.dims import Size, evaluate, symbol
 from xyntra_ep.tracea.core_ir.dtypes import BYTES, DType, from_float64
-from xyntra_ep.tracea.core_ir.expr import acc, acc_int, axis, call, const, load
+from xyntra_ep.tracea.core_ir.expr import Expr, acc, acc_int, axis, call, const, load
 from xyntra_ep.tracea.core_ir.ops import (
     Binding,
     Conv,
@@ -46,6 +47,7 @@ class ConvCase:
     w_dtype: DType = DType.F32
     out_dtype: DType | None = None  # of the output and the residual, where it is not x's
     product: Product = Product.F32
+    zero: float = 0.0  # the zero point of what is quantised
     slice_of: int = 0  # x is the first channels of a tensor with that many
     arrays: dict[str, Array] = field(default_factory=dict)
 
@@ -60,6 +62,21 @@ class ConvCase:
         parts += [*self.tail, self.symbolic] + [str(self.dtype)] * (self.dtype is not DType.F32)
         parts += [f"c{self.slice_of}"] * bool(self.slice_of)
         return " ".join(p for p in parts if p).replace(", ", ",")
+
+
+# Biases that leave sums exact, and what a store must bring to the ends of its type.
+SPECIAL = np.array([0.125, -3.5, 20.0, -41.25, 3e38, -3e38, 1e12, -1e12, math.inf, -math.inf, math.nan], np.float32)
+
+
+def quantised(x: Expr, scale: float, case: ConvCase) -> Expr:
+    """``x`` in the bytes that ``case`` has for its result."""
+    limits = np.iinfo((case.out_dtype or case.dtype).numpy)
+    return call("to_i", call("quantise", x, *map(const, (scale, case.zero, float(limits.min), float(limits.max)))))
+
+
+def meant(level: Expr, scale: float, case: ConvCase) -> Expr:
+    """What a level stands for."""
+    return call("mul", call("to_f", call("wrap_i32", call("sub", level, const(int(case.zero))))), const(scale))
 
 
 def conv_program(case: ConvCase, seed: int = 0) -> tuple[Program, list[Array], list[Array]]:
@@ -132,6 +149,19 @@ def conv_program(case: ConvCase, seed: int = 0) -> tuple[Program, list[Array], l
         elif step == "requantised":  # of integers
             level = call("round", call("mul", call("to_f", body), const(2.0**-9)))
             body = call("to_i", call("min", call("max", level, const(0.0)), const(255.0)))
+        elif step in ("quantised", "level"):  # of integers and a bias; what that stands for
+            value = add(ValueKind.CONST, (case.w[0],), DType.F32, len(constants))
+            operands.append(Operand(value=value, dtype=DType.F32, shape=(case.w[0],), strides=(1,)))
+            constants.append(np.resize(SPECIAL, case.w[0]))
+            bias = load(len(operands) - 1, axis(1), dtype=DType.F32)
+            body = quantised(call("add", call("mul", call("to_f", body), const(2.0**-11)), bias), 0.375, case)
+            if step == "level":
+                body = meant(body, 3 / 64, case)
+        elif step == "added_level":  # another one, and what both together are quantised to
+            operands.append(image(ValueKind.INPUT, out, result_dtype, len(inputs)))
+            inputs.append(feed(operands[-1]))
+            other = call("sub", load(len(operands) - 1, *point, dtype=result_dtype), const(int(case.zero) + 3))
+            body = quantised(call("add", body, call("mul", call("to_f", call("wrap_i32", other)), const(5 / 128))), 0.11, case)
         elif step == "wrapped":
             body = call("wrap_i32", call("sub", body, const(70_000)))
         else:

@@ -16,6 +16,7 @@ from xyntra_ep.tracea.semantic_ir.matrix_nodes import (
     PackPairs,
     PairDot,
     QuadDot,
+    StoreBytes,
     StoreWords,
     TileConfigure,
     TileDot,
@@ -34,6 +35,7 @@ C = Var(PointerType(DType.F32, writable=True), "b_c1")
 ONE, FLOATS, PAIRS, ZERO = Const(f32(1), 1.0), Const(f32(4), 1.0), Const(i32(4), 0), index(0)
 READY = TileConfigure((TileShape(index(1), index(64)),))
 DONE = TileRelease()
+CHARS = Array(Var(PointerType(DType.U8, writable=True), "u"), DType.U8, 64)
 ARRAY = Array(Var(PointerType(DType.BF16, writable=True), "t"), DType.BF16, 64)
 VALUE = Var(f32(4), "v")
 
@@ -100,6 +102,10 @@ BROKEN: dict[str, tuple[str, Callable[[], None]]] = {
     "a lookup from a float on": ("an address must be", lambda: check(Let(VALUE, LookupIn(C, ONE, PAIRS, Elem.F32)))),
     "bytes in three vectors": ("in 3 vectors", lambda: check(Let(Var(i32(16), "p"), ByteLookup((WORDS,) * 3, WORDS)))),
     "bytes at few lanes": ("a lookup of bytes", lambda: check(Let(Var(i32(4), "p"), ByteLookup((WORDS,) * 2, PAIRS)))),
+    "one vector of bytes": ("1 vectors of i32x16 are", lambda: check(CHARS, StoreBytes(CHARS.var, ZERO, (WORDS,)))),
+    "bytes of few lanes": ("2 vectors of i32x4 are", lambda: check(CHARS, StoreBytes(CHARS.var, ZERO, (PAIRS, PAIRS)))),
+    "bytes to bf16": ("a writable pointer to such", lambda: check(ARRAY, StoreBytes(ARRAY.var, ZERO, (WORDS, WORDS)))),
+    "bytes at a float": ("an address must be", lambda: check(CHARS, StoreBytes(CHARS.var, ONE, (WORDS, WORDS)))),
     "a ninth 4-bit integer": ("4-bit integer 8 of", lambda: check(Let(VALUE, Nibble(PAIRS, 8)))),
 }
 

@@ -122,6 +122,12 @@ class CpuTarget(CpuMemory):
             self._helpers[full] = f"static inline __attribute__((always_inline)) {text}"
         return full
 
+    def store_bytes(self, dtype: DType, vectors: int) -> str:
+        full = f"xy_store_bytes_{dtype}_{vectors}"
+        if full not in self._helpers:
+            self._helpers[full] = f"static inline __attribute__((always_inline)) {self.store_bytes_text(full, dtype, vectors)}"
+        return full
+
     # -- products of bfloat16
 
     def tile_configure(self, shapes: Sequence[tuple[str, str]]) -> str:

@@ -145,6 +145,29 @@ class CpuMemory(ABC):
         value = "v & 1" if dtype is DType.BOOL else "v"
         return f"*({v} *)p = {self._in_steps(value, dtype, v, n, narrow=True)};"
 
+    def store_bytes_text(self, full: str, dtype: DType, vectors: int) -> str:
+        """The definition of `StoreBytes`. Packing takes a quarter of each of its operands after the other: with words of all
+        vectors of a quarter side by side, one permutation brings the vectors together."""
+        t, last = self.type(Type(Elem.I32, 16)), vectors - 1
+        given = ", ".join(f"{t} v{i}" for i in range(vectors))
+        packed = "".join(
+            f'{t} {to}; __asm__("{name} %2, %1, %0" : "=v"({to}) : "v"({a}), "v"({b})); '
+            for name, to, a, b in (
+                ("vpackssdw", "low", "v0", "v1"),
+                ("vpackssdw", "high", f"v{min(2, last)}", f"v{last}"),
+                ("vpacksswb" if dtype is DType.I8 else "vpackuswb", "all", "low", "high"),
+            )
+        )
+        order = ", ".join(str(4 * (i % 4) + i // 4) for i in range(16))
+        parts, stores = {2: ((0, 8),), 3: ((0, 8), (8, 4)), 4: ((0, 16),)}[vectors], ""
+        for first, words in parts:
+            lanes = ", ".join(map(str, range(first, first + words)))
+            value = "r" if words == 16 else f"__builtin_shufflevector(r, r, {lanes})"
+            v = self._storage_vector(dtype, 4 * words)
+            stores += f" *({v} *)(p + {4 * first}) = ({v}){value};"
+        permuted = f'const {t} order = {{{order}}}; {t} r; __asm__("vpermd %1, %2, %0" : "=v"(r) : "v"(all), "v"(order));'
+        return f"void {full}({STORAGE[dtype]} *p, {given}) {{ {packed}{permuted}{stores} }}"
+
     def _store_by_halves(self, t: str) -> str:
         """The first ``n`` of 8 floats. A store under a mask is some forty instructions on AMD's processors."""
         half, pair = (self.type(Type(Elem.F32, lanes)) for lanes in (4, 2))

@@ -15,6 +15,7 @@ from xyntra_ep.tracea.semantic_ir.matrix_nodes import (
     PairDot,
     QuadDot,
     ShortDot,
+    StoreBytes,
     StoreWords,
     TileConfigure,
     TileDot,
@@ -78,6 +79,10 @@ class VectorTarget(Target, Protocol):
         """The same in vectors, see `ByteLookup`."""
         ...
 
+    def store_bytes(self, dtype: DType, vectors: int) -> str:
+        """Name of the helper that stores words as bytes, see `StoreBytes`."""
+        ...
+
     def tile_configure(self, shapes: Sequence[tuple[str, str]]) -> str:
         """Rows and bytes of a row of each tile register, as text."""
         ...
@@ -137,6 +142,10 @@ class VectorPrinter(CPrinter):
                 self._line(depth, self.target.prefetch(self.address(s.pointer, s.index), s.locality, s.write))
             case StoreWords():
                 self._line(depth, self._store_words(s))
+            case StoreBytes():
+                values = ", ".join(map(self.expr, s.values))
+                name = self.target.store_bytes(self._dtype(s.pointer), len(s.values))
+                self._line(depth, f"{name}({self.address(s.pointer, s.index)}, {values});")
             case Arrive() | Await():
                 helper = self.target.superstep("arrive" if isinstance(s, Arrive) else "await")
                 self._line(depth, f"{helper}({self.address(s.pointer, s.index)}, {self.expr(s.number)});")

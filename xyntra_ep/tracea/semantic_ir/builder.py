@@ -23,6 +23,7 @@ from xyntra_ep.tracea.core_ir.dims import Size
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.semantic_ir.matrix_nodes import (
     LoadWords,
+    StoreBytes,
     StoreWords,
     TileConfigure,
     TileLoad,
@@ -149,6 +150,9 @@ class BlockBuilder:
 
     def store_words(self, pointer: Pointer, at: Rvalue | int, value: Rvalue, count: Rvalue | None = None) -> None:
         self.emit(StoreWords(pointer, as_rvalue(at, INDEX), value, count))
+
+    def store_bytes(self, pointer: Pointer, at: Rvalue | int, values: Sequence[Rvalue]) -> None:
+        self.emit(StoreBytes(pointer, as_rvalue(at, INDEX), tuple(values)))
 
     @contextmanager
     def tiles(self, shapes: Sequence[tuple[Rvalue | int, Rvalue | int]]) -> Iterator[None]:

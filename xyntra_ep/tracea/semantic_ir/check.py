@@ -26,6 +26,7 @@ from xyntra_ep.tracea.semantic_ir.matrix_nodes import (
     PairDot,
     QuadDot,
     ShortDot,
+    StoreBytes,
     StoreWords,
     TileConfigure,
     TileDot,
@@ -299,6 +300,8 @@ class Checker:
                 self._words_at(s.pointer, s.index, s.count, writable=True)
                 self._value(s.value)
                 require(s.value.type.elem is Elem.I32, "{} is stored as words", s.value.type)
+            case StoreBytes():
+                self._store_bytes(s)
             case Arrive() | Await():
                 self._count_at(s.pointer, s.index, s.number)
             case TileConfigure() | TileZero() | TileLoad() | TileDot() | TileStore() | TileRelease():
@@ -321,6 +324,15 @@ class Checker:
         require(got.elem is want.elem or integers, "{} is stored as {}", got.elem, kind.dtype)
         if s.count is not None:
             self._index(s.count, "a count")
+
+    def _store_bytes(self, s: StoreBytes) -> None:
+        kind = self._pointer(s.pointer)
+        require(kind.writable and kind.dtype in (DType.I8, DType.U8), "bytes need a writable pointer to such")
+        self._index(s.index, "an address")
+        for value in s.values:
+            self._value(value)
+        fits = 2 <= len(s.values) <= 4 and {value.type for value in s.values} == {i32(16)}
+        require(fits, "{} vectors of {} are stored as bytes", len(s.values), s.values[0].type if s.values else "none")
 
     def _array(self, s: Array) -> None:
         require(s.count > 0, "an array must have elements")

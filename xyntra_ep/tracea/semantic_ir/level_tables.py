@@ -56,7 +56,7 @@ def level_tables(nodes: Sequence[Expr], roots: Iterable[Expr], bytes_of: Callabl
     """
     values: dict[Expr, dict[int, Any]] = {}  # by level and expression
     for e, level in _worthwhile(tuple(nodes), tuple(roots)):
-        bounds = bytes_of(level) if level.kind == "load" else _ends_of(level)
+        bounds = bytes_of(level) if level.kind == "load" else ends_of(level)
         if bounds is None:
             continue
         if level not in values:
@@ -96,12 +96,12 @@ def _chain_of(e: Expr, chains: dict[int, _Chain]) -> _Chain | None:
     of = [chains.get(id(a)) for a in e.args]
     levels = {id(c.level): c.level for c in of if c is not None and c.level is not None}
     if len(levels) != 1 or None in of:
-        return _Chain(e, 0) if e.attr == "quantise" and _ends_of(e) is not None else None
+        return _Chain(e, 0) if e.attr == "quantise" and ends_of(e) is not None else None
     (level,) = levels.values()
     return _Chain(level, sum(c.cost for c in of if c is not None) + _cost_of(str(e.attr)))
 
 
-def _ends_of(quantised: Expr) -> Ends | None:
+def ends_of(quantised: Expr) -> Ends | None:
     """Between what an element lies that is quantised by constants; None where it has more values than a table."""
     if any(a.kind != "const" for a in quantised.args[1:]):
         return None

@@ -117,6 +117,16 @@ class StoreWords(Statement):
 
 
 @dataclass(frozen=True, slots=True)
+class StoreBytes(Statement):
+    """Store two to four vectors of 16 words side by side at pointer + index, each word as the nearest byte of the type
+    (AVX-512)."""
+
+    pointer: Pointer
+    index: Rvalue
+    values: tuple[Rvalue, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class TileShape:
     """``rows`` may be 0: the register is not used."""
 

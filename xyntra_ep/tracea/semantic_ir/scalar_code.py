@@ -12,9 +12,10 @@ from collections.abc import Callable, Container, Sequence
 import numpy as np
 
 from xyntra_ep.tracea.core_ir.dtypes import DType
-from xyntra_ep.tracea.core_ir.expr import Expr, walk
+from xyntra_ep.tracea.core_ir.expr import Expr, call, walk
 from xyntra_ep.tracea.semantic_ir.builder import BlockBuilder, KernelBuilder
-from xyntra_ep.tracea.semantic_ir.level_tables import LevelTable, level_tables
+from xyntra_ep.tracea.semantic_ir.level_sums import LevelSum, level_sums
+from xyntra_ep.tracea.semantic_ir.level_tables import LevelTable, ends_of, level_tables
 from xyntra_ep.tracea.semantic_ir.math_library import (
     convert_mask_to_float,
     has_math_function,
@@ -112,6 +113,15 @@ def _ends(zero: Rvalue, low: Rvalue, high: Rvalue) -> tuple[int, int] | None:
     return int(low.value - zero.value), int(high.value - zero.value)
 
 
+def fills_bytes(root: Expr, dtype: DType) -> bool:
+    """Whether ``root`` quantises to all of ``dtype``, bytes, so that clamping what is too low, where the zero point is 0 or more,
+    and what is too high is no different from taking the type's nearest."""
+    if dtype not in _BYTES or root.attr != "to_i" or root.args[0].attr != "quantise":
+        return False
+    zero = root.args[0].args[2]
+    return ends_of(root.args[0]) == _BYTES[dtype] and zero.kind == "const" and zero.attr >= 0
+
+
 def _is_number(a: Rvalue) -> bool:
     """Whether ``a`` is a constant and not NaN."""
     return isinstance(a, Const) and a.value == a.value
@@ -145,6 +155,7 @@ class ScalarCode:
         self._done: dict[int, Rvalue] = {}
         self._words: dict[int, Rvalue] = {}  # integers in i32 lanes, some of which are in ``_done`` as well
         self._low: dict[int, Rvalue] = {}  # integers modulo 2^32
+        self._open: Expr | None = None  # what a store clamps
         self._keep: list[Expr] = []  # ids stay valid while the expressions live
 
     def fork(self, lanes: int, leaf: Leaf) -> ScalarCode:
@@ -168,17 +179,23 @@ class ScalarCode:
         self._compute(*roots)
         return [self._full(self._value(r)) for r in roots]
 
-    def emit_stored(self, root: Expr) -> Rvalue:
-        """The value of ``root`` for a store, which takes an integer as a word too."""
+    def emit_stored(self, root: Expr, is_clamped: bool = False) -> Rvalue:
+        """The value of ``root`` for a store, which takes an integer as a word too. ``is_clamped``: the store brings what
+        `fills_bytes` between the ends of its type."""
+        self._open = root if is_clamped else None
         self._compute(root)
+        self._open = None
         return self._full(self._words.get(id(root)) or self._value(root))
 
     def _compute(self, *roots: Expr) -> None:
         nodes = self._to_compute(roots)
-        tables = list(level_tables(nodes, roots, lambda load: _BYTES.get(self._dtype_of(load.attr)))) if self._lanes > 1 else ()
-        for found in tables:
-            self._look_up(found)
-        nodes = self._to_compute(roots) if tables else nodes
+        if self._lanes > 1:
+            for found in level_tables(nodes, roots, self._bytes_of):
+                self._look_up(found)
+                nodes = self._to_compute(roots)
+            for e, made in level_sums(nodes, self._bytes_of):
+                self._add_levels(e, made, nodes, roots)
+                nodes = self._to_compute(roots)
         uses = Counter(id(a) for e in nodes if e.kind != "load" for a in e.args)
         inside = self._inside_words(nodes, roots)
         for e in nodes:
@@ -197,6 +214,28 @@ class ScalarCode:
         place = level if level.type.elem is Elem.I32 else Convert(i32(level.type.lanes), level)
         place = place - found.low if found.low else place
         self._note(found.result, self._block.let("v", Lookup(found.table, self._block.let("place", place), found.elem)))
+
+    def _bytes_of(self, load: Expr) -> tuple[int, int] | None:
+        return _BYTES.get(self._dtype_of(load.attr))
+
+    def _add_levels(self, e: Expr, found: LevelSum, nodes: Sequence[Expr], roots: tuple[Expr, ...]) -> None:
+        """``e``, and the integer of it where one is wanted, as a sum of two levels."""
+        as_floats = [level if level.dtype is DType.F32 else call("to_f", level) for level in (found.first, found.second)]
+        self._compute(*as_floats)
+        first, second = (self._full(self._value(level)) for level in as_floats)
+        a, b, constant, low, high = (Const(first.type, n) for n in (found.a, found.b, found.constant, found.low, found.high))
+        total: Rvalue = Fma(
+            first, a, Fma(second, b, constant) if found.constant else self._block.let("x", Unary("opaque", second * b))
+        )
+        users = [n for n in nodes if e in n.args]
+        if self._open is None or users != [self._open] or e in roots:
+            total = vmin(vmax(total, low), high)
+        total = self._block.let("sum", total)
+        integers = [n for n in users if n.attr == "to_i"]
+        for n in integers:
+            self._note(n, self._block.let("level", Convert(i32(first.type.lanes), Unary("rint", total))))
+        if e in roots or len(users) > len(integers):
+            self._note(e, self._block.let("level", Unary("rint", total)))
 
     def _note(self, e: Expr, value: Rvalue) -> None:
         is_word = e.dtype is DType.I64 and value.type.elem is Elem.I32
@@ -254,19 +293,20 @@ class ScalarCode:
             case "wrap_u8" | "wrap_u16" if id(e.args[0]) in self._words:
                 return self._wrap(e.attr, self._words[id(e.args[0])])
             case "to_i" if e.args[0].dtype is DType.F32 and _is_clamped(e.args[0]):
-                if (level := self._level(e.args[0])) is not None:
+                if (level := self._level(e.args[0], is_open=e is self._open)) is not None:
                     return level
                 value = self._value(e.args[0])
                 return Convert(i32(value.type.lanes), value)
             case _:
                 return None
 
-    def _level(self, e: Expr) -> Rvalue | None:
-        """What ``e`` quantises, as a word, where the ends are known: one instruction rounds and converts what is divided."""
+    def _level(self, e: Expr, is_open: bool) -> Rvalue | None:
+        """What ``e`` quantises, as a word, where the ends are known: one instruction rounds and converts what is divided.
+        ``is_open``: a lower one than the lowest does."""
         if e.kind != "call" or e.attr != "quantise":
             return None
         x, scale, zero, low, high = self._alike([self._value(a) for a in e.args])
-        quotient = self._bounded_quotient(x, scale, zero, low, high)
+        quotient = self._bounded_quotient(x, scale, zero, low, high, is_open)
         if quotient is None:
             return None
         level = Convert(i32(x.type.lanes), Unary("rint", quotient))
@@ -369,14 +409,18 @@ class ScalarCode:
         level = Unary("rint", quotient)
         return level if isinstance(zero, Const) and zero.value == 0 else level + zero
 
-    def _bounded_quotient(self, x: Rvalue, scale: Rvalue, zero: Rvalue, low: Rvalue, high: Rvalue) -> Rvalue | None:
+    def _bounded_quotient(
+        self, x: Rvalue, scale: Rvalue, zero: Rvalue, low: Rvalue, high: Rvalue, is_open: bool = False
+    ) -> Rvalue | None:
         """``x`` by a known scale, from ``low`` to ``high`` when the zero point is added: what is out of range is brought to its
-        ends first, so that all is finite, and then divided. None where one of them is not known."""
+        ends first, so that all is finite, and then divided. None where one of them is not known. ``is_open``: what is too low
+        and what is NaN may stay so, for whoever makes the lowest integer of 32 bits of it."""
         ends = _ends(zero, low, high)
         if ends is None or not isinstance(scale, Const) or not is_usual(float(scale.value), *ends):
             return None
         lowest, highest = (Const(x.type, float(np.float32(scale.value) * np.float32(end))) for end in ends)
-        x = self._block.let("x", vmin(vmax(x, lowest), highest))  # NaN becomes the lowest
+        # NaN becomes the lowest, or stays: each of the two is its second operand unless the first is larger, or smaller.
+        x = self._block.let("x", vmin(highest, x) if is_open else vmin(vmax(x, lowest), highest))
         return self._quotient(x, scale, *ends)
 
     def _quotient(self, x: Rvalue, scale: Const, first: int, last: int) -> Rvalue:

@@ -9,6 +9,7 @@ batch axes that collapse into it) and the lane group n. A convolution may have t
     for each vector of the tile:
         value = here.value([row, n], acc, lanes)        # `count`: only so many lanes exist (the last panel)
         here.store(op.output, pointer, [row, n], value)
+    here.finish(op.output, pointer, lanes, columns)     # all that, for a tile of several vectors
     KernelCall(buffers=[..., *epilogue.buffers])        # what it reads, declared when the Epilogue is made
 
 The points are those of a ``Nest`` over the groups: see there for how lanes meet memory.
@@ -17,17 +18,30 @@ The points are those of a ``Nest`` over the groups: see there for how lanes meet
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from xyntra_ep.tracea.core_ir.dims import Size
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.expr import Expr, walk
 from xyntra_ep.tracea.core_ir.ops import Operand, Product
 from xyntra_ep.tracea.core_ir.ops.product import EpilogueOp
-from xyntra_ep.tracea.kernels.shared.index import AccessTable, Group, coordinates_of, in_coordinates
+from xyntra_ep.tracea.kernels.shared.index import AccessTable, Group, Lane, coordinates_of, in_coordinates
 from xyntra_ep.tracea.kernels.shared.loops.nest import Nest
 from xyntra_ep.tracea.kernels.variant import ValueBuffer
 from xyntra_ep.tracea.semantic_ir.builder import BlockBuilder, KernelBuilder
 from xyntra_ep.tracea.semantic_ir.nodes import Pointer, Rvalue
+from xyntra_ep.tracea.semantic_ir.scalar_code import fills_bytes
+
+_LANES_OF_BYTES = 16  # of the vectors that `StoreBytes` takes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """One vector of each row of a tile: at the groups' indices ``points`` the results ``accs``; ``count``: of so many lanes."""
+
+    points: Sequence[Sequence[Rvalue]]
+    accs: Sequence[Rvalue]
+    count: Rvalue | None = None
 
 
 def is_rough(op: EpilogueOp) -> bool:
@@ -82,6 +96,10 @@ class Epilogue:
         deps = self.nest.table.access_deps(self.nest.table.accesses[k])
         return frozenset(e.attr for e in deps if e.kind == "axis")
 
+    def lies_in_lanes(self, k: int) -> bool:
+        """Whether neighbours in the lane group are neighbours in the memory of access ``k``."""
+        return self.nest.address(k).mode is Lane.VECTOR
+
     def target(self, output: Operand, pointer: Pointer) -> int:
         """The access of ``output``, whose axes are the domain's, at ``pointer``."""
         key = (id(output), pointer)
@@ -108,6 +126,32 @@ class Here:
         """The expression at ``lanes`` consecutive points of the lane group, the first at the groups' indices ``at``."""
         results = {0: acc} if isinstance(acc, Rvalue) else acc
         return self._points.at(at, results, lanes, count).stored(self._e.bodies[0])
+
+    def finish(self, output: Operand, pointer: Pointer, lanes: int, columns: Sequence[Column]) -> None:
+        """Store the values of ``columns``, each next to the one before. They are computed column by column: what depends on the
+        column alone (a bias) is loaded once and needs one register. Bytes are then stored row by row."""
+        if not self._are_bytes(output, pointer, lanes, columns):
+            for column in columns:
+                for at, acc in zip(column.points, column.accs, strict=True):
+                    self.store(output, pointer, at, self.value(at, acc, lanes, column.count), column.count)
+            return
+        body = self._e.bodies[0]
+        words = [
+            [
+                self._block.let("word", self._points.at(at, {0: acc}, lanes).stored(body, is_clamped=True))
+                for at, acc in zip(column.points, column.accs, strict=True)
+            ]
+            for column in columns
+        ]
+        k = self._e.target(output, pointer)
+        for at, *row in zip(columns[0].points, *words, strict=True):
+            self._block.store_bytes(pointer, self._points.one(at).position(k), row)
+
+    def _are_bytes(self, output: Operand, pointer: Pointer, lanes: int, columns: Sequence[Column]) -> bool:
+        """Whether `StoreBytes` does for them."""
+        if lanes != _LANES_OF_BYTES or not 2 <= len(columns) <= 4 or any(column.count is not None for column in columns):
+            return False
+        return fills_bytes(self._e.root, output.dtype) and self._e.lies_in_lanes(self._e.target(output, pointer))
 
     def values(self, at: Sequence[Rvalue], acc: Mapping[int, Rvalue], lanes: int, count: Rvalue | None = None) -> list[Rvalue]:
         """All expressions there, the first one before ``more``."""

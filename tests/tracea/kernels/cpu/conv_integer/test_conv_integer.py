@@ -75,6 +75,23 @@ def test_extremes(caps: Capabilities, variants: list[Variant[Conv]], x: int, w: 
     check(replace(conv, arrays=arrays), caps, variants)
 
 
+@pytest.mark.parametrize(("caps", "variants"), FORMS)
+@pytest.mark.parametrize(("out", "zero"), [(DType.U8, 0.0), (DType.U8, 113.0), (DType.I8, -5.0), (DType.I8, 7.0)])
+@pytest.mark.parametrize("tail", [("quantised",), ("level", "added_level")], ids="-".join)
+def test_what_is_quantised(
+    caps: Capabilities, variants: list[Variant[Conv]], out: DType, zero: float, tail: tuple[str, ...]
+) -> None:
+    check(case((1, 16, 5, 7), (53, 16, 1, 1), out_dtype=out, zero=zero, tail=tail), caps, variants)
+
+
+@pytest.mark.parametrize("vectors", [2, 3, 4])
+@pytest.mark.parametrize("out", [DType.U8, DType.I8])
+def test_vectors_of_bytes_side_by_side(vectors: int, out: DType) -> None:
+    config = {"pixels": 5, "vectors": vectors, "rows": 1, "tiles": 3, "panels": 1}
+    forced = [replace(quads.VARIANTS[0], default=lambda op, context: config)]
+    check(case((1, 16, 5, 7), (16 * vectors, 16, 1, 1), out_dtype=out, zero=7.0, tail=("quantised",)), VNNI, forced)
+
+
 @pytest.mark.parametrize(("caps", "variants"), FORMS[3:])
 @pytest.mark.parametrize("x", [DType.U8, DType.I8])
 @pytest.mark.parametrize("w", [DType.U8, DType.I8])

@@ -16,7 +16,7 @@ from xyntra_ep.tracea.core_ir.ops import Product
 from xyntra_ep.tracea.kernels.cpu.conv._row import Tile
 from xyntra_ep.tracea.kernels.cpu.conv._shape import ConvShape, Line
 from xyntra_ep.tracea.kernels.cpu.gemm._tile import as_float
-from xyntra_ep.tracea.kernels.shared.epilogue import Epilogue
+from xyntra_ep.tracea.kernels.shared.epilogue import Column, Epilogue
 from xyntra_ep.tracea.semantic_ir.builder import FunctionBuilder, KernelBuilder
 from xyntra_ep.tracea.semantic_ir.nodes import (
     INDEX,
@@ -194,16 +194,16 @@ class TileFunction(FunctionBuilder):
 
     def _store(self, vectors: range | list[int], count: Rvalue | None) -> None:
         code, arg = self.code, self.arg
-        here = code.epilogue.at(self)
+        pixels = range(self.tile.size)
+        columns = []
         for j in vectors:
-            for i in range(self.tile.size):
-                m, pixel = arg["m"] + j * code.lanes, arg["pixel"] + i
-                at = code.shape.point(arg["image"], m, arg["row"], pixel)
-                total: Rvalue = self.acc[i][j]
-                if code.sums is DType.F32 and code.shape.op.product is Product.I32:  # integers, and small enough to be exact
-                    total = Convert(i32(code.lanes), total)
-                value = here.value(at, total, code.lanes, count)
-                here.store(code.shape.op.output, code.out, at, value, count)
+            m = arg["m"] + j * code.lanes
+            totals: list[Rvalue] = [self.acc[i][j] for i in pixels]
+            if code.sums is DType.F32 and code.shape.op.product is Product.I32:  # integers, and small enough to be exact
+                totals = [Convert(i32(code.lanes), total) for total in totals]
+            points = [code.shape.point(arg["image"], m, arg["row"], arg["pixel"] + i) for i in pixels]
+            columns.append(Column(points=points, accs=totals, count=count))
+        code.epilogue.at(self).finish(code.shape.op.output, code.out, code.lanes, columns)
 
 
 Accumulate = Callable[[TileFunction], None]

@@ -14,7 +14,7 @@ from xyntra_ep.tracea.core_ir.expr import walk
 from xyntra_ep.tracea.core_ir.ops import Operand
 from xyntra_ep.tracea.kernels.cpu.gemm._rows import TileFunction
 from xyntra_ep.tracea.kernels.cpu.gemm._tile import Tile
-from xyntra_ep.tracea.kernels.shared.epilogue import Epilogue
+from xyntra_ep.tracea.kernels.shared.epilogue import Column, Epilogue
 from xyntra_ep.tracea.kernels.shared.words import as_words
 from xyntra_ep.tracea.semantic_ir.builder import BlockBuilder, FunctionBuilder, KernelBuilder
 from xyntra_ep.tracea.semantic_ir.math_library import has_math_function
@@ -63,13 +63,15 @@ class SharedFinish:
         first, column = b.argument("row", INDEX), b.argument("column", INDEX)
         left = b.argument("left", INDEX) if is_short else None
         with b.loop("i", 0, rows) as i:
-            here = self._epilogue.at(b)
             row = b.let("at", first + i)
-            for j in range(tile.vectors):
-                count = None if left is None else b.let("count", left - j * tile.lanes)
-                point = [*batch, row, column + j * tile.lanes]
-                total = as_words(b.load(sums, i * tile.columns + j * tile.lanes, tile.lanes))
-                value = here.value(point, total, tile.lanes, count)
-                here.store(self._output, self._out, point, value, count)
+            columns = [
+                Column(
+                    points=[[*batch, row, column + j * tile.lanes]],
+                    accs=[as_words(b.load(sums, i * tile.columns + j * tile.lanes, tile.lanes))],
+                    count=None if left is None else b.let("count", left - j * tile.lanes),
+                )
+                for j in range(tile.vectors)
+            ]
+            self._epilogue.at(b).finish(self._output, self._out, tile.lanes, columns)
         captured = b.capture()
         return TileFunction(self._kernel.function(b.finish()), captured)

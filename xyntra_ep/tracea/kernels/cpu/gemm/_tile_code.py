@@ -21,7 +21,7 @@ from xyntra_ep.tracea.kernels.cpu.gemm._tile import (
     lines_of_iteration,
 )
 from xyntra_ep.tracea.kernels.cpu.shared.streams import LINE_BYTES
-from xyntra_ep.tracea.kernels.shared.epilogue import Epilogue
+from xyntra_ep.tracea.kernels.shared.epilogue import Column, Epilogue
 from xyntra_ep.tracea.kernels.shared.gemm_shape import GemmShape
 from xyntra_ep.tracea.semantic_ir.builder import BlockBuilder, FunctionBuilder, KernelBuilder
 from xyntra_ep.tracea.semantic_ir.capabilities import Capabilities, Isa, Prefetching
@@ -217,14 +217,14 @@ class TileCode:
         if self.shared_finish is not None:
             self.shared_finish.emit(block, tile, sums, at, left)
             return
-        here = self.epilogue.at(block)
         *batch, first_row, first_column = at
         rows = [first_row + i for i in range(tile.rows)]
-        # Column by column: what depends on the column alone (a bias) is loaded once and needs one register.
-        for j in range(tile.vectors):
-            column = first_column + j * tile.lanes
-            count = None if left is None else block.let("count", left - j * tile.lanes)
-            for i, row in enumerate(rows):
-                point = [*batch, row, column]
-                value = here.value(point, sums[i][j], tile.lanes, count)
-                here.store(self.shape.op.output, self.out, point, value, count)
+        columns = [
+            Column(
+                points=[[*batch, row, first_column + j * tile.lanes] for row in rows],
+                accs=[of_row[j] for of_row in sums],
+                count=None if left is None else block.let("count", left - j * tile.lanes),
+            )
+            for j in range(tile.vectors)
+        ]
+        self.epilogue.at(block).finish(self.shape.op.output, self.out, tile.lanes, columns)

@@ -181,9 +181,9 @@ class Scope:
     def value(self, e: Expr) -> Rvalue:
         return self.code.emit(e)[0]
 
-    def stored(self, e: Expr) -> Rvalue:
+    def stored(self, e: Expr, is_clamped: bool = False) -> Rvalue:
         """``e`` for a store, see ``ScalarCode.emit_stored``."""
-        return self.code.emit_stored(e)
+        return self.code.emit_stored(e, is_clamped)
 
     def index(self, e: Expr) -> Rvalue:
         """An i64 expression as an index scalar."""
@@ -314,9 +314,9 @@ class Lanes:
     def value(self, e: Expr) -> Rvalue:
         return self._code.emit(e)[0]
 
-    def stored(self, e: Expr) -> Rvalue:
+    def stored(self, e: Expr, is_clamped: bool = False) -> Rvalue:
         """``e`` for a store, see ``ScalarCode.emit_stored``."""
-        return self._code.emit_stored(e)
+        return self._code.emit_stored(e, is_clamped)
 
     def define(self, e: Expr, value: Rvalue) -> None:
         """``value`` stands for ``e`` in these lanes."""
