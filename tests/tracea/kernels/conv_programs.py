@@ -153,8 +153,8 @@ def conv_program(case: ConvCase, seed: int = 0) -> tuple[Program, list[Array], l
             value = add(ValueKind.CONST, (case.w[0],), DType.F32, len(constants))
             operands.append(Operand(value=value, dtype=DType.F32, shape=(case.w[0],), strides=(1,)))
             constants.append(np.resize(SPECIAL, case.w[0]))
-            bias = load(len(operands) - 1, axis(1), dtype=DType.F32)
-            body = quantised(call("add", call("mul", call("to_f", body), const(2.0**-11)), bias), 0.375, case)
+            scaled = call("mul", call("to_f", body), const(2.0**-11))
+            body = quantised(call("add", scaled, load(len(operands) - 1, axis(1), dtype=DType.F32)), 0.375, case)
             if step == "level":
                 body = meant(body, 3 / 64, case)
         elif step == "added_level":  # another one, and what both together are quantised to

@@ -80,7 +80,7 @@ def test_what_is_no_sum_of_two_levels() -> None:
 
 
 def test_ties_that_no_constant_settles() -> None:
-    """Halves are rounded to even: sums in the middle go up and down by turns, and no sum of products that is a little off does."""
+    """Halves are rounded to even: sums in the middle go up and down by turns; sums that are a little off do not."""
     a, b = quantised(X, 0.5), quantised(Y, 0.25)
     [exact] = found(quantised(call("add", a, call("mul", b, const(0.5))), 1.0))
     assert (exact.constant, {exact.first: exact.a, exact.second: exact.b}) == (0.0, {a: 1.0, b: 0.5})
