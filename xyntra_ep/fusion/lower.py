@@ -197,7 +197,7 @@ class _Lowering:
             bits=node.bits,
             block=node.block,
             has_zeros=bool(node.zeros),
-            may_round=node.may_round,
+            allows=node.allows,
             epilogue=epilogue,
             output=replace(self._operands.destination(t), shape=t.shape),
             label="block gemm",

@@ -25,7 +25,7 @@ from xyntra_ep.tracea.core_ir import expr as E
 from xyntra_ep.tracea.core_ir.dims import Dim, Size, ne, product
 from xyntra_ep.tracea.core_ir.dtypes import DType, to_float64
 from xyntra_ep.tracea.core_ir.expr import Expr
-from xyntra_ep.tracea.core_ir.ops import NoSoftmax, RecurrentStage, ReduceKind, Stage
+from xyntra_ep.tracea.core_ir.ops import NoSoftmax, Product, RecurrentStage, ReduceKind, Stage
 
 Content = NDArray[np.object_]  # elements are Size
 
@@ -103,7 +103,7 @@ class GemmNode(TNode):
 @dataclass(slots=True, eq=False, kw_only=True)
 class BlockGemmNode(TNode):
     """See core_ir.ops.BlockGemm: ``a`` [..., M, K], the integers ``q`` in bytes, ``scales`` and ``zeros`` (one or none),
-    ``may_round``."""
+    ``allows``."""
 
     a: Tensor
     q: Tensor
@@ -111,7 +111,7 @@ class BlockGemmNode(TNode):
     zeros: tuple[Tensor, ...]
     bits: int
     block: int
-    may_round: bool = False
+    allows: Product = Product.F32
 
 
 @dataclass(slots=True, eq=False, kw_only=True)

@@ -413,6 +413,7 @@ class Planner:
         return Target(
             product=self.precision.product,
             halves=self.context.halves,
+            in_bytes=self.context.multiplies_bytes_by_blocks,
             counts_in_32_bits=on_device,
             strict=self.options.fp32_strict,
         )

@@ -73,16 +73,20 @@ def test_fp32_changes_nothing() -> None:
 
 
 def test_a_model_that_allows_to_round_is_rounded_where_that_is_fast() -> None:
-    def found(*, may_round: bool = True, halves: Collection[DType] = (DType.BF16,), **more: Any) -> Product:
+    def found(*, allows: Product = Product.BF16, halves: Collection[DType] = (DType.BF16,), **more: Any) -> Product:
         program, _, _ = build(BlockCase(m=3, k=64, n=8))
-        program.ops[0] = replace(op_of(program), may_round=may_round)
+        program.ops[0] = replace(op_of(program), allows=allows)
         choose_precision(program, more.pop("product", Product.F32), halves=halves, **more)
         return op_of(program).product
 
-    assert found() is Product.BF16 and found(may_round=False) is Product.F32
+    assert found() is Product.BF16 and found(allows=Product.F32) is Product.F32
     assert found(halves=()) is Product.F32 and found(halves=(DType.F16,)) is Product.F32 and found(strict=True) is Product.F32
     assert found(product=Product.F16, halves=(DType.F16, DType.BF16)) is Product.F16
-    assert found(product=Product.BF16, may_round=False) is Product.BF16
+    assert found(product=Product.BF16, allows=Product.F32) is Product.BF16
+    assert found(allows=Product.INT8, in_bytes=True) is found(allows=Product.INT8, in_bytes=True, halves=()) is Product.INT8
+    assert found(allows=Product.INT8) is found(in_bytes=True) is Product.BF16
+    assert found(allows=Product.F32, in_bytes=True) is found(allows=Product.INT8, in_bytes=True, strict=True) is Product.F32
+    assert found(allows=Product.INT8, in_bytes=True, product=Product.BF16) is Product.BF16
 
 
 @pytest.mark.parametrize("half", [DType.BF16, DType.F16])

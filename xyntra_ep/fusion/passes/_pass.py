@@ -37,11 +37,12 @@ AT_FIRST = frozenset({Fact.TENSORS})  # holds when tracing is done
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
     """The machine that a program is for, as far as passes ask: ``product`` is what products multiply in, ``halves`` are the
-    16-bit floats that it multiplies in, ``counts_in_32_bits`` whether its kernels count elements so, ``strict`` whether nothing
-    is rounded that need not be."""
+    16-bit floats that it multiplies in, ``in_bytes`` whether it multiplies bytes by weights in blocks fast,
+    ``counts_in_32_bits`` whether its kernels count elements so, ``strict`` whether nothing is rounded that need not be."""
 
     product: Product
     halves: frozenset[DType]
+    in_bytes: bool = False
     counts_in_32_bits: bool = False
     strict: bool = False
 

@@ -45,9 +45,12 @@ from xyntra_ep.tracea.core_ir.ops import (
 LEAST_DEPTH = 16  # a product of fewer terms costs its epilogue, whatever it multiplies in
 
 
-def choose_precision(program: Program, product: Product, *, halves: Collection[DType], strict: bool = False) -> None:
+def choose_precision(
+    program: Program, product: Product, *, halves: Collection[DType], in_bytes: bool = False, strict: bool = False
+) -> None:
     """Change ``program`` in place so that its products are in ``product``. ``halves``: the 16-bit floats that the machine
-    multiplies in, ``product``'s among them. ``strict``: also where the model itself allows to round.
+    multiplies in, ``product``'s among them; ``in_bytes``: whether it has fast products of bytes and weights in blocks.
+    ``strict``: also where the model itself allows to round.
 
     With F32 only what costs no digit is done: products of what the model itself stores in one of ``halves``, and f32 in place
     of narrower temporaries that are not.
@@ -59,7 +62,7 @@ def choose_precision(program: Program, product: Product, *, halves: Collection[D
     _widen_operands(program, widen)
     constants = _constants(program)
     for i, op in enumerate(program.ops):
-        program.ops[i] = _marked(op, product, constants, halves, strict)
+        program.ops[i] = _marked(op, product, constants, halves, in_bytes, strict)
     if half is not None:
         _Storage(program, half).narrow()
 
@@ -125,12 +128,11 @@ def _cast(program: Program, operand: Operand) -> tuple[Pointwise, Operand]:
     return op, Operand(value=number, dtype=DType.F32, shape=operand.shape, strides=strides)
 
 
-def _marked(op: CoreOp, product: Product, constants: set[int], halves: Collection[DType], strict: bool) -> CoreOp:
+def _marked(op: CoreOp, product: Product, constants: set[int], halves: Collection[DType], in_bytes: bool, strict: bool) -> CoreOp:
     if not isinstance(op, ProductOp):
         return op
     if isinstance(op, BlockGemm):
-        rounds = product.matrix is not None or (op.may_round and not strict and DType.BF16 in halves)
-        return replace(op, product=product if product.matrix is not None else Product.BF16) if rounds else op
+        return replace(op, product=_of_blocks(op, product, halves, in_bytes, strict))
     operands = op.inputs[: op.reads_directly]
     if not all(o.dtype.is_float for o in operands):
         return op
@@ -142,6 +144,15 @@ def _marked(op: CoreOp, product: Product, constants: set[int], halves: Collectio
     if product is Product.INT8W and isinstance(op, Gemm) and op.inputs[1].value in constants and _is_worth_it(op):
         return replace(op, product=Product.INT8W)
     return op
+
+
+def _of_blocks(op: BlockGemm, product: Product, halves: Collection[DType], in_bytes: bool, strict: bool) -> Product:
+    """As asked for, or the narrowest that the model allows and the machine is fast at."""
+    if product.matrix is not None or strict:
+        return product if product.matrix is not None else op.product
+    if op.allows is Product.INT8 and in_bytes:
+        return Product.INT8
+    return Product.BF16 if op.allows is not Product.F32 and DType.BF16 in halves else op.product
 
 
 def _is_worth_it(op: ProductOp) -> bool:
@@ -290,7 +301,7 @@ def _with_dtype(op: CoreOp, values: Collection[int], dtype: DType) -> CoreOp:
 def _run(draft: Draft) -> None:
     if draft.target is not None:
         target = draft.target
-        choose_precision(draft.program, target.product, halves=target.halves, strict=target.strict)
+        choose_precision(draft.program, target.product, halves=target.halves, in_bytes=target.in_bytes, strict=target.strict)
 
 
 PASS = Pass(

@@ -136,6 +136,11 @@ class Context:
         return frozenset({DType.BF16}) if self.caps.has_bf16 else frozenset()
 
     @property
+    def multiplies_bytes_by_blocks(self) -> bool:
+        """Whether there is a fast product of bytes by weights that are scaled in blocks."""
+        return self.device is None and self.caps.wide_vnni
+
+    @property
     def device_identity(self) -> str:
         """As plans name it: empty for the CPU."""
         return self.device.identity if self.device is not None else ""

@@ -65,6 +65,11 @@ class Capabilities:
         return self.isa in (Isa.AVX2, Isa.AVX512) and not self.vnni
 
     @property
+    def wide_vnni(self) -> bool:
+        """Whether products of bytes and their sums are one instruction on vectors of 16 words."""
+        return self.vnni and self.isa is Isa.AVX512
+
+    @property
     def has_bf16(self) -> bool:
         """Whether products in bfloat16 are faster than in f32."""
         return self.avx512_bf16 or self.amx_bf16

@@ -14,14 +14,15 @@ from xyntra_ep.fusion.tensor import BlockGemmNode, Tensor
 from xyntra_ep.fusion.trace import Context
 from xyntra_ep.tracea.core_ir import expr as E
 from xyntra_ep.tracea.core_ir.dtypes import DType
+from xyntra_ep.tracea.core_ir.ops import Product
 
 BITS = (4, 8)
 _FLOATS = (DType.F32, DType.F16)
-_OF_16_BITS = 2  # accuracy_level: 1 fp32, 2 fp16, 3 bf16, 4 int8
+_ALLOWED = {2: Product.BF16, 3: Product.BF16, 4: Product.INT8}  # by accuracy_level: 1 fp32, 2 fp16, 3 bf16, 4 int8
 
 
 def _matmul_nbits(c: Context, node: Node, inputs: Inputs) -> Tensor:
-    """``accuracy_level`` allows to round a, to 16 bits from 2 on, and demands nothing."""
+    """``accuracy_level`` allows to round a, to 16 bits from 2 on, to 8 at 4, and demands nothing."""
     a, bias = float_input(inputs, 0), maybe(inputs, 5)
     bits, block = int(node.attr("bits", 4)), int(node.need("block_size"))
     n, depth = int(node.need("N")), int(node.need("K"))
@@ -35,8 +36,8 @@ def _matmul_nbits(c: Context, node: Node, inputs: Inputs) -> Tensor:
         _require_usual_order(c, order, depth, block)
     c.require_equal(a.shape[-1], depth, "MatMulNBits: the last axis of A is not K")
     a = c.checks.fit(a, (*a.shape[:-1], depth))
-    may_round = int(node.attr("accuracy_level", 0)) >= _OF_16_BITS
-    node_ = BlockGemmNode(a=a, q=q, scales=scales, zeros=zeros, bits=bits, block=block, may_round=may_round)
+    allows = _ALLOWED.get(int(node.attr("accuracy_level", 0)), Product.F32)
+    node_ = BlockGemmNode(a=a, q=q, scales=scales, zeros=zeros, bits=bits, block=block, allows=allows)
     out = Tensor((*a.shape[:-1], n), DType.F32, node_)
     if bias is not None:
         if bias.shape != (n,):
@@ -79,6 +80,7 @@ OPS = [
         inputs=6,
         attributes=takes("K", "N", "accuracy_level", bits=BITS, block_size=BLOCKS, weight_prepacked=(0,)),
         types=(_FLOATS, (DType.U8,), _FLOATS, (DType.U8, *_FLOATS), (DType.I32,), _FLOATS),
-        note="in fp32, or where accuracy_level is 2 to 4 and the processor has products of it in bf16; weights are constants",
+        note="in fp32; where the processor has fast products of it in int8 if accuracy_level is 4, in bf16 if it is 2 to 4; weights "
+        "are constants",
     )
 ]

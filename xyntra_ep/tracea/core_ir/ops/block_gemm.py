@@ -13,7 +13,7 @@ from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.ops.core_op import unlike
 from xyntra_ep.tracea.core_ir.ops.memory import Array, Memory
 from xyntra_ep.tracea.core_ir.ops.operand import Operand
-from xyntra_ep.tracea.core_ir.ops.product import EpilogueOp, rounded
+from xyntra_ep.tracea.core_ir.ops.product import EpilogueOp, Product, in_int8, rounded
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,13 +23,13 @@ class BlockGemm(EpilogueOp):
     ``inputs``: a; the integers q in bytes, [n, blocks * block * bits / 8], the first of a byte in its low bits; the scales
     [n, blocks]; with ``has_zeros`` the zero points, floats [n, blocks] or integers that lie in bytes as those of q do. Without
     them zero is the middle of the range, 2^(bits - 1). The last block may be longer than k. Further inputs feed the epilogue.
-    ``may_round``: whether the model allows products of a and of the scaled weights in 16 bits.
+    ``allows``: the narrowest that the model allows to multiply in: F32, BF16 (a and the scaled weights) or INT8 (a alone).
     """
 
     bits: int
     block: int
     has_zeros: bool
-    may_round: bool = False
+    allows: Product = Product.F32
 
     @property
     def reads_directly(self) -> int:
@@ -71,7 +71,8 @@ class BlockGemm(EpilogueOp):
             zero = unpacked(zero, self.bits)[:, : scales.shape[1]] if self.zeros.dtype is DType.U8 else zero
             zero = np.repeat(zero, self.block, axis=1)
         weights = (unpacked(q, self.bits) - zero) * np.repeat(scales, self.block, axis=1)
-        a, weights = rounded(a, self.product), rounded(weights[:, : a.shape[-1]], self.product)
+        weights = rounded(weights[:, : a.shape[-1]], self.product)
+        a = in_int8(a, self.block) if self.product is Product.INT8 else rounded(a, self.product)
         self.finish(memory, np.matmul(a, weights.T))
 
     def flops(self) -> Size:

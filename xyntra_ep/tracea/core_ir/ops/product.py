@@ -30,6 +30,7 @@ class Product(StrEnum):
     F16 = "f16"  # the same to float16
     TF32 = "tf32"  # both rounded to 10 bits behind the leading one (nearest, ties away from zero), with the exponents of f32
     I32 = "i32"  # integers of 8 bits; acc(0) is their sum modulo 2^32, from -2^31 on
+    INT8 = "int8"  # a rounded to 8 bits, symmetric, with one f32 scale for each row and block of a BlockGemm (`in_int8`)
     INT8W = "int8w"  # b rounded to 8 bits, symmetric, with one f32 scale for each column (max |b[:, n]| / 127)
 
     @property
@@ -125,6 +126,22 @@ def unlike_product(product: Product, inputs: Sequence[Operand]) -> Iterator[str]
     types = [o.dtype for o in inputs[:2]]
     if (product is Product.I32) != all(t in BYTES for t in types):
         yield f"a product in {product} of {types[0]} and {types[1]}"
+
+
+def in_int8(a: Array, block: int) -> Array:
+    """``a`` [..., k] after quantisation to 8 bits with a scale for each ``block`` along k, in f32: max |a| / 127; NaN where the block
+    has an infinity or a NaN."""
+    depth = a.shape[-1]
+    padded = np.zeros((*a.shape[:-1], -(-depth // block) * block), np.float32)
+    padded[..., :depth] = a
+    blocks = padded.reshape(*a.shape[:-1], -1, block)
+    with np.errstate(invalid="ignore"):
+        strange = (blocks - blocks).sum(-1, keepdims=True)
+        largest = np.maximum(np.nan_to_num(np.abs(blocks), nan=0.0).max(-1, keepdims=True), np.float32(2.0**-100))
+        level = np.rint(blocks * (np.float32(127) / largest))
+        found = level.astype(np.float64) * (largest * np.float32(1 / 127) + strange)
+    result: Array = found.reshape(padded.shape)[..., :depth]
+    return result
 
 
 def as_int8(b: Array) -> Array:

@@ -3,6 +3,7 @@
     few rows    tile over the integers, widened in registers                   a byte read for two weights, bound by memory
     more        panel -> f32 scratch in L2, then the ordinary tile over it     the widening is paid once, not for every tile
                 in bfloat16: pairs of weights in the scratch, and a in rows of bfloat16 (AVX512_BF16 where it is fast)
+                in int8: bytes in the scratch, and a in bytes with a scale for each block of a row (AVX512_VNNI)
 
 A scratch holds a part of k, of whole blocks; where k is longer, the sums of the parts before wait in a second scratch.
 """
@@ -15,20 +16,20 @@ from dataclasses import dataclass, replace
 from xyntra_ep.tracea.core_ir.dims import Size, ceildiv, product, smax, smin
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.ops import BlockGemm, Product
-from xyntra_ep.tracea.kernels.cpu.gemm._left import left_rows, rows_in_place
 from xyntra_ep.tracea.kernels.cpu.gemm._rows import RowBlocks, TileFamily, block_sizes, divide_rows
-from xyntra_ep.tracea.kernels.cpu.gemm._tile import BF16_PAIRS, Matrix, Tile, accumulate
+from xyntra_ep.tracea.kernels.cpu.gemm._tile import BF16_PAIRS, Matrix, Tile
+from xyntra_ep.tracea.kernels.cpu.gemm_blocks._bytes import BytePanels
 from xyntra_ep.tracea.kernels.cpu.gemm_blocks._one_row import OneRow
+from xyntra_ep.tracea.kernels.cpu.gemm_blocks._panels import FloatPanels, Panels
 from xyntra_ep.tracea.kernels.cpu.gemm_blocks._tiles import FewRows
-from xyntra_ep.tracea.kernels.cpu.gemm_blocks._weights import GROUP, PackedWeights, Panel, Widening
+from xyntra_ep.tracea.kernels.cpu.gemm_blocks._weights import GROUP, PackedWeights, Panel
 from xyntra_ep.tracea.kernels.cpu.shared.streams import elements_of_a_line
 from xyntra_ep.tracea.kernels.shared.address import address
-from xyntra_ep.tracea.kernels.shared.epilogue import Epilogue
+from xyntra_ep.tracea.kernels.shared.epilogue import Column, Epilogue
 from xyntra_ep.tracea.kernels.shared.gemm_shape import GemmShape
 from xyntra_ep.tracea.kernels.variant import BuildContext, KernelCall, TempBuffer, ValueBuffer
 from xyntra_ep.tracea.semantic_ir.builder import FunctionBuilder, KernelBuilder
 from xyntra_ep.tracea.semantic_ir.capabilities import Capabilities, Prefetching
-from xyntra_ep.tracea.semantic_ir.matrix_nodes import PackPairs
 from xyntra_ep.tracea.semantic_ir.nodes import INDEX, Const, Offset, PointerType, Rvalue, Type, Var, f32, index, le
 
 DIRECT = 2  # blocks of rows up to which widening in registers costs less than a panel of f32
@@ -47,6 +48,11 @@ def multiply(
 def multiplies_pairs(op: BlockGemm, caps: Capabilities) -> bool:
     """Whether many rows are multiplied in bfloat16."""
     return op.product is Product.BF16 and caps.avx512_bf16
+
+
+def multiplies_bytes(op: BlockGemm, caps: Capabilities) -> bool:
+    """Whether many rows are multiplied in bytes."""
+    return op.product is Product.INT8 and op.bits == 4 and caps.wide_vnni
 
 
 def part_of_depth(weights: PackedWeights, dtype: DType = DType.F32) -> int:
@@ -83,21 +89,18 @@ class _Multiply:
         self.caps = context.caps
         few = isinstance(shape.m, int) and -(-shape.m // self.tile.rows) <= DIRECT
         words = BF16_PAIRS if multiplies_pairs(self.op, self.caps) and not few else None
-        self.wide = replace(self.tile, words=words)  # what multiplies a panel in the scratch
-        self.dtype = DType.F32 if words is None else words.right
-        self.part = part_of_depth(weights, self.dtype)
+        in_bytes = multiplies_bytes(self.op, self.caps) and not few
         self.strict = context.strict
         a, out = self.op.inputs[0], self.op.output
-        form = f"int{self.op.bits}x{self.op.block}{'' if words is None else '_pairs'}"
+        form = f"int{self.op.bits}x{self.op.block}{'_bytes' if in_bytes else '' if words is None else '_pairs'}"
         k = KernelBuilder(f"xy_gemm_{a.dtype}_{form}_{self.tile.rows}x{self.tile.columns}_{self.caps.isa}")
         k.note(f"m = {shape.m}, k = {shape.depth}, n = {shape.n}, epilogue: {self.op.epilogue}")
         self.k = k
         self.a = k.buffer("a", a.dtype)
-        self.rows, self.rounding = rows_in_place(shape), list[KernelCall]()
-        self.left = self.a
-        if words is not None:
-            self.rows, self.rounding = left_rows(shape, -(-self.depth // words.depth) * words.depth, context)
-            self.left = k.buffer("rows", words.left)
+        self.panels: Panels = (
+            BytePanels(k, shape, weights, context) if in_bytes else FloatPanels(k, shape, weights, self.a, words, context)
+        )
+        self.part = part_of_depth(weights, self.panels.dtype)
         self.integers = k.buffer("w", weights.dtype)
         self.scales = k.buffer("scales", weights.scale_dtype)
         self.zeros = None if weights.zero_dtype is None else k.buffer("zeros", weights.zero_dtype)
@@ -109,15 +112,14 @@ class _Multiply:
         chunks = self._units()
         kernel, params = self.k.finish()
         a, out = (ValueBuffer(value=operand.value) for operand in (self.op.inputs[0], self.op.output))
-        left = () if self.left is self.a else (self.rows.buffer,)
         run = KernelCall(
             kernel=kernel,
-            buffers=(a, *left, *buffers, out, *self.epilogue.buffers),
+            buffers=(a, *self.panels.buffers, *buffers, out, *self.epilogue.buffers),
             params=params,
             units=product(self.shape.batch_extents) * self.weights.panels * chunks,
             cost_ns=cost_ns,
         )
-        return [*self.rounding, run]
+        return [*self.panels.calls, run]
 
     # -- the loops over panels and rows
 
@@ -172,7 +174,8 @@ class _Multiply:
             own.append(("zeros", self.weights.zero_dtype))
             data.append(panel.zeros)
         given = [(name, PointerType(dtype)) for name, dtype in own]
-        tiles = self._family("direct", few=True, a=self.op.inputs[0].dtype, data=given, body=self._direct_tile)
+        given.insert(0, ("a", PointerType(self.op.inputs[0].dtype)))
+        tiles = self._family("direct", few=True, data=given, body=self._direct_tile)
         with k.loop("rows", walk.begin, walk.end) as block:
             row = k.let("row", walk.blocks.start(block))
             a_at = Offset(self.a, walk.a + row * k.param(self.shape.a_row))
@@ -180,21 +183,21 @@ class _Multiply:
 
     def _widened(self, walk: _Walk) -> None:
         k, columns = self.k, self.tile.columns
-        scratch = k.array("scratch", self.dtype, self.part * columns)
+        scratch = k.array("scratch", self.panels.dtype, self.part * columns)
         last = max(0, self.depth - 1) // self.part * self.part
-        panel, floats = PointerType(self.dtype, writable=True), PointerType(DType.F32, writable=True)
-        left = self.op.inputs[0].dtype if self.wide.words is None else self.wide.words.left
+        panel, floats = PointerType(self.panels.dtype, writable=True), PointerType(DType.F32, writable=True)
         if not last:
-            finish = self._family("finish", few=False, a=left, data=[("w", panel)], body=self._only_tile)
+            alone = [*self.panels.arguments, ("w", panel)]
+            finish = self._family("finish", few=False, data=alone, body=self._only_tile)
             self._part(walk, finish, [scratch], index(0), self.depth)
             return
         rows = MOST_BLOCKS * self.tile.rows
         sums = k.array("sums", DType.F32, rows * columns)
         with k.loop("zero", 0, rows * columns, self.tile.lanes) as i:
             k.store(sums, i, Const(f32(self.tile.lanes), 0.0))
-        both = [("w", panel), ("sums", floats)]
-        add = self._family("add", few=False, a=left, data=both, body=self._adding_tile)
-        finish = self._family("finish", few=False, a=left, data=both, body=self._last_tile)
+        both = [*self.panels.arguments, ("w", panel), ("sums", floats)]
+        add = self._family("add", few=False, data=both, body=self._adding_tile)
+        finish = self._family("finish", few=False, data=both, body=self._last_tile)
         with k.loop("first", 0, last, self.part) as first:
             self._part(walk, add, [scratch, sums], first, self.part)
         self._part(walk, finish, [scratch, sums], index(last), self.depth - last)
@@ -203,7 +206,7 @@ class _Multiply:
         """Steps ``first`` to ``first + length`` of the panel, widened, times all rows of the unit."""
         k, weights, op = self.k, self.weights, self.op
         blocks = -(-length // op.block)
-        self._widen(walk.panel, data[0], k.let("first_block", first // index(op.block)), blocks)
+        self.panels.widen(walk.panel, data[0], k.let("first_block", first // index(op.block)), blocks)
         size, line = blocks * weights.groups_of_block * weights.of_group, elements_of_a_line(walk.panel.integers)
         following = k.let("following", first // index(GROUP) * weights.of_group + size)
         with k.loop("rows", walk.begin, walk.end) as block:
@@ -216,42 +219,19 @@ class _Multiply:
                 row = walk.blocks.start(block) - walk.blocks.start(walk.begin)
                 pointers.append(Offset(data[1], row * self.tile.columns))
             row = k.let("row", walk.blocks.start(block))
-            step = index(1) if self.left is not self.a else k.param(self.shape.a_k)
-            a_at = Offset(self.left, self.rows.start(k, walk.batch, row) + first * step)
-            tiles.call(walk.blocks.rows(block), [a_at, *pointers, *walk.batch, row, walk.column])
-
-    def _widen(self, panel: Panel, scratch: Var, first: Rvalue, blocks: int) -> None:
-        """``blocks`` of a panel from number ``first`` on, as floats, or as pairs of them."""
-        k, weights, tile = self.k, self.weights, self.tile
-        with k.loop("block", 0, blocks) as block:
-            number = k.let("number", first + block)
-            widening = Widening.of(k, weights.factors(k, panel.scales, panel.zeros, number))
-            with k.loop("group", 0, weights.groups_of_block) as i:
-                to = k.let("to", (block * weights.groups_of_block + i) * (GROUP * tile.columns))
-                steps = weights.steps(k, panel.integers, number * weights.groups_of_block + i)
-                for pair in range(GROUP // 2):
-                    low, high = (widening.weights(k, next(steps)) for _ in range(2))
-                    at = to + 2 * pair * tile.columns
-                    for v, (w, w_next) in enumerate(zip(low, high, strict=True)):
-                        if self.wide.words is not None:
-                            k.store_words(scratch, at + 2 * v * tile.lanes, PackPairs(w, w_next))
-                        else:
-                            k.store(scratch, at + v * tile.lanes, w)
-                            k.store(scratch, at + (tile.columns + v * tile.lanes), w_next)
+            rows = self.panels.data(walk.panel, walk.batch, row, first)
+            tiles.call(walk.blocks.rows(block), [*rows, *pointers, *walk.batch, row, walk.column])
 
     # -- the tiles
 
-    def _family(
-        self, stem: str, *, few: bool, a: DType, data: Sequence[tuple[str, Type | PointerType]], body: TileBody
-    ) -> TileFamily:
-        """Tiles with the arguments a, ``data``, the batch coordinates, row and column."""
+    def _family(self, stem: str, *, few: bool, data: Sequence[tuple[str, Type | PointerType]], body: TileBody) -> TileFamily:
+        """Tiles with the arguments ``data``, the batch coordinates, row and column."""
         position = [*(f"batch{i}" for i in range(len(self.shape.batch))), "row", "column"]
-        arguments: list[tuple[str, Type | PointerType]] = [("a", PointerType(a)), *data]
-        arguments += [(name, INDEX) for name in position]
+        arguments = [*data, *((name, INDEX) for name in position)]
 
         def of_rows(block: FunctionBuilder, rows: int, args: list[Var]) -> None:
-            split = 1 + len(data)
-            body(block, replace(self.tile if few else self.wide, rows=rows), args[:split], args[split:])
+            split = len(data)
+            body(block, replace(self.tile if few else self.panels.tile, rows=rows), args[:split], args[split:])
 
         return TileFamily(self.k, f"{stem}_{self.tile.columns}", self._sizes(few), arguments, of_rows)
 
@@ -267,36 +247,23 @@ class _Multiply:
         self._finish(block, tile, sums, at)
 
     def _only_tile(self, block: FunctionBuilder, tile: Tile, data: list[Var], at: list[Var]) -> None:
-        sums = accumulate(block, tile, self._multiplied(data[0]), self._panel_of(data[1]), self._steps(self.depth))
-        self._finish(block, tile, sums, at)
+        *given, scratch = data
+        self._finish(block, tile, self.panels.sums(block, tile, given, scratch, self.depth, None), at)
 
     def _adding_tile(self, block: FunctionBuilder, tile: Tile, data: list[Var], at: list[Var]) -> None:
-        start = self._matrix(data[2])
-        sums = accumulate(block, tile, self._multiplied(data[0]), self._panel_of(data[1]), self._steps(self.part), start=start)
+        *given, scratch, kept = data
+        sums = self.panels.sums(block, tile, given, scratch, self.part, self._matrix(kept))
         for i, row in enumerate(sums):
             for j, c in enumerate(row):
-                block.store(data[2], i * tile.columns + j * tile.lanes, c)
+                block.store(kept, i * tile.columns + j * tile.lanes, c)
 
     def _last_tile(self, block: FunctionBuilder, tile: Tile, data: list[Var], at: list[Var]) -> None:
-        steps = self._steps((self.depth - 1) % self.part + 1)
-        sums = accumulate(block, tile, self._multiplied(data[0]), self._panel_of(data[1]), steps, start=self._matrix(data[2]))
-        self._finish(block, tile, sums, at)
+        *given, scratch, kept = data
+        depth = (self.depth - 1) % self.part + 1
+        self._finish(block, tile, self.panels.sums(block, tile, given, scratch, depth, self._matrix(kept)), at)
 
     def _rows_of_a(self, pointer: Var) -> Matrix:
         return Matrix(pointer=pointer, row=self.k.param(self.shape.a_row), step=self.k.param(self.shape.a_k))
-
-    def _multiplied(self, pointer: Var) -> Matrix:
-        """a as it is multiplied by a panel in the scratch."""
-        if self.wide.words is None:
-            return self._rows_of_a(pointer)
-        return Matrix(pointer=pointer, row=self.k.param(self.rows.row), step=index(self.wide.depth))
-
-    def _panel_of(self, pointer: Var) -> Matrix:
-        """The scratch."""
-        return Matrix(pointer=pointer, row=index(self.wide.depth * self.tile.columns), step=index(1))
-
-    def _steps(self, depth: int) -> Rvalue:
-        return index(-(-depth // self.wide.depth))
 
     def _matrix(self, pointer: Var) -> Matrix:
         return Matrix(pointer=pointer, row=index(self.tile.columns), step=index(1))
@@ -313,11 +280,13 @@ class _Multiply:
             self._store(block, tile, sums, at, left)
 
     def _store(self, block: FunctionBuilder, tile: Tile, sums: list[list[Rvalue]], at: list[Var], left: Rvalue | None) -> None:
-        here = self.epilogue.at(block)
         *batch, first_row, first_column = at
-        for j in range(tile.vectors):
-            column = first_column + j * tile.lanes
-            count = None if left is None else block.let("count", left - j * tile.lanes)
-            for i in range(tile.rows):
-                point = [*batch, first_row + i, column]
-                here.store(self.op.output, self.out, point, here.value(point, sums[i][j], tile.lanes, count), count)
+        columns = [
+            Column(
+                points=[[*batch, first_row + i, first_column + j * tile.lanes] for i in range(tile.rows)],
+                accs=[of_row[j] for of_row in sums],
+                count=None if left is None else block.let("count", left - j * tile.lanes),
+            )
+            for j in range(tile.vectors)
+        ]
+        self.epilogue.at(block).finish(self.op.output, self.out, tile.lanes, columns)

@@ -119,7 +119,7 @@ class PackedWeights:
         if self.op.bits == 8:
             yield from self._bytes(b, panel, group, number)
             return
-        words = [b.let("word", word ^ _SIGNS) for word in self._words(b, panel, group)]
+        words = [b.let("word", word ^ _SIGNS) for word in self.words(b, panel, group)]
         for step in range(number):
             yield [b.let("q", Nibble(word, step)) for word in words]
 
@@ -129,7 +129,7 @@ class PackedWeights:
             yield from self._bytes(b, panel, group, GROUP)
             return
         kind = f32(self.tile.lanes)
-        words = self._words(b, panel, group)
+        words = self.words(b, panel, group)
         for step in range(GROUP - 1):
             yield [b.let("q", Convert(kind, word & (15 << 4 * step))) for word in words]
         yield [b.let("q", Convert(kind, binary("shr", word, 28) & 15)) for word in words]  # in its place it would be a sign
@@ -139,7 +139,8 @@ class PackedWeights:
         """See ``in_place``."""
         return 16.0**step if step < GROUP - 1 else 1.0
 
-    def _words(self, b: BlockBuilder, panel: Pointer, group: Rvalue) -> list[Rvalue]:
+    def words(self, b: BlockBuilder, panel: Pointer, group: Rvalue) -> list[Rvalue]:
+        """A group's eight integers of each column, of 4 bits."""
         lanes, at = self.tile.lanes, b.let("group_at", group * self.of_group)
         starts = range(0, self.tile.columns, lanes)
         return [b.let("word", Convert(i32(lanes), b.load(panel, at + j, lanes))) for j in starts]

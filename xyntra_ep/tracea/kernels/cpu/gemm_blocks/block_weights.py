@@ -1,7 +1,7 @@
 """gemm.block_weights: a matrix product whose constant weights stay integers of 4 or 8 bits, scaled in blocks along k.
 
     prepare   rows of n -> panels [k][columns] of integers, [block][columns] of scales and zero points
-    run       out = epilogue(a . ((integers - zeros) * scales)), in f32; many rows in bfloat16 where that is asked for, and fast
+    run       out = epilogue(a . ((integers - zeros) * scales)), in f32; many rows in bfloat16 or bytes where asked for, and fast
 
 Half a byte for a weight: where weights come from memory for every row (a decoder's step), an eighth of the time. With many rows
 it costs what f32 or bfloat16 costs, and saves memory only.
@@ -13,14 +13,18 @@ from collections.abc import Sequence
 
 from xyntra_ep.tracea.core_ir.dims import Size, le, select, typical
 from xyntra_ep.tracea.core_ir.ops import BlockGemm
-from xyntra_ep.tracea.kernels.cpu.gemm._choice import product_ns, tile_of, tile_refusal, tile_space, widest_tile
+from xyntra_ep.tracea.kernels.cpu.gemm._choice import peak_of, product_ns, tile_of, tile_refusal, tile_space, widest_tile
+from xyntra_ep.tracea.kernels.cpu.gemm._tile import BYTE_QUADS
 from xyntra_ep.tracea.kernels.cpu.gemm_blocks import generic
-from xyntra_ep.tracea.kernels.cpu.gemm_blocks._multiply import DIRECT, multiplies_pairs, multiply
+from xyntra_ep.tracea.kernels.cpu.gemm_blocks._multiply import DIRECT, multiplies_bytes, multiplies_pairs, multiply
 from xyntra_ep.tracea.kernels.cpu.gemm_blocks._pack import pack
 from xyntra_ep.tracea.kernels.cpu.gemm_blocks._weights import PackedWeights
 from xyntra_ep.tracea.kernels.shared.gemm_shape import GemmShape, shape_of
 from xyntra_ep.tracea.kernels.variant import Axis, BuildContext, Config, KernelCall, TempBuffer, Variant
 
+_OF_BYTES = (Axis(name="rows", values=(3, 4, 6)), Axis(name="columns", values=(32, 48, 64)))
+_BYTE_TILES = tuple({"rows": rows, "columns": columns} for rows, columns in ((4, 48), (6, 32), (3, 64)))  # of 12 sums, twice
+_OF_BYTE_LOOP = 0.8  # of the loop of products is left where each block's are scaled
 _NEAR = 5  # how much faster than from memory data comes from L2, at least
 _PACKING = 8  # what packing costs, in readings of what is packed
 
@@ -37,12 +41,23 @@ def admits(op: BlockGemm, context: BuildContext) -> str | None:
 
 
 def space(op: BlockGemm, context: BuildContext) -> Sequence[Axis]:
-    return tile_space(context.caps)
+    return _OF_BYTES if multiplies_bytes(op, context.caps) else tile_space(context.caps)
+
+
+def refusal(op: BlockGemm, config: Config, context: BuildContext) -> str:
+    if not multiplies_bytes(op, context.caps):
+        return tile_refusal(config, context.caps)
+    tile, registers = tile_of(config, context.caps), context.caps.vector_registers
+    wanted = (2 * tile.rows + 1) * tile.vectors + 1
+    return f"it wants {wanted} of {registers} registers" if wanted > registers else ""
 
 
 def default(op: BlockGemm, context: BuildContext) -> Config:
-    assert isinstance(op.domain[-1], int)
-    return widest_tile(op.domain[-1], context.caps)
+    n = op.domain[-1]
+    assert isinstance(n, int)
+    if not multiplies_bytes(op, context.caps):
+        return widest_tile(n, context.caps)
+    return min(_BYTE_TILES, key=lambda tile: -(-n // tile["columns"]) * tile["columns"])  # the first of equals
 
 
 def cost_ns(op: BlockGemm, config: Config, context: BuildContext) -> float:
@@ -55,9 +70,14 @@ def _run_ns(weights: PackedWeights, shape: GemmShape, context: BuildContext) -> 
     caps = context.caps
     widening = 2 * weights.depth * weights.columns // max(1, int(caps.fma_gflops))
     multiplying = product_ns(shape, caps)
+    peak = 0.0
     if multiplies_pairs(weights.op, caps):
-        in_pairs = multiplying * int(caps.fma_gflops) // max(1, int(caps.bf16_gflops))
-        multiplying = select(le(shape.m, DIRECT * weights.tile.rows), multiplying, in_pairs)
+        peak = caps.bf16_gflops
+    elif multiplies_bytes(weights.op, caps):
+        peak = _OF_BYTE_LOOP * peak_of(BYTE_QUADS, caps)
+    if peak:
+        in_words = multiplying * int(caps.fma_gflops) // max(1, int(peak))
+        multiplying = select(le(shape.m, DIRECT * weights.tile.rows), multiplying, in_words)
     return multiplying + max(widening, _memory_ns(weights, context))
 
 
@@ -85,7 +105,7 @@ VARIANTS = [
         op=BlockGemm,
         admits=admits,
         space=space,
-        refuses=lambda op, config, context: tile_refusal(config, context.caps),
+        refuses=refusal,
         default=default,
         cost_ns=cost_ns,
         build=build,
