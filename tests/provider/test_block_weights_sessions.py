@@ -72,7 +72,7 @@ def test_a_gated_layer(isa: str, bits: int, zeros: bool, monkeypatch: pytest.Mon
 
 @pytest.mark.parametrize("level", [1, 2, 4])
 def test_what_accuracy_level_allows(level: int) -> None:
-    """Rounded to bfloat16 at most, and not at all where that is not allowed, or the session is strict."""
+    """Rounded to bytes or bfloat16 at most, and not at all where that is not allowed, or the session is strict."""
     model, exact = gated(level=level), gated()
     feeds = feeds_of(40)
     wanted = run_cpu(exact, feeds)[0]

@@ -203,6 +203,8 @@ def multiplied_in(variant: str, symbols: Sequence[str]) -> str:
     ('bf16', 'fp32')
     >>> multiplied_in("conv.quads", ["xy_conv_quads_3x3_u8_12x2"])
     'int8'
+    >>> multiplied_in("gemm.block_weights", ["xy_gemm_f32_int4x32_bytes_4x48_avx512"])
+    'int8'
     >>> multiplied_in("gemm.fragments", ["xy_gemm_f16_fragments_128x128"])
     'fp16'
     >>> multiplied_in("gemm.fragments", ["xy_gemm_f32_fragments_128x128"])
@@ -210,7 +212,7 @@ def multiplied_in(variant: str, symbols: Sequence[str]) -> str:
     """
     if "bf16" in variant or (variant == _IN_BLOCKS and any("_pairs_" in symbol for symbol in symbols)):
         return "bf16"
-    if variant.partition(".")[2] in _OF_BYTES:
+    if variant.partition(".")[2] in _OF_BYTES or (variant == _IN_BLOCKS and any("_bytes_" in symbol for symbol in symbols)):
         return "int8"
     types = {part for symbol in symbols for part in symbol.split("_") if _MATRIX_UNITS.search(symbol)}
     named = {"bf16": "bf16", "f16": "fp16", "f32": "tf32"}

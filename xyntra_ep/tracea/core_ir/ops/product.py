@@ -129,12 +129,13 @@ def unlike_product(product: Product, inputs: Sequence[Operand]) -> Iterator[str]
 
 
 def in_int8(a: Array, block: int) -> Array:
-    """``a`` [..., k] after quantisation to 8 bits with a scale for each ``block`` along k, in f32: max |a| / 127; NaN where the block
-    has an infinity or a NaN."""
+    """``a`` [..., k] after quantisation to 8 bits with a scale for each ``block`` along k, in f32: max |a| / 127; NaN where the
+    block has an infinity or a NaN."""
     depth = a.shape[-1]
-    padded = np.zeros((*a.shape[:-1], -(-depth // block) * block), np.float32)
+    number = -(-depth // block)
+    padded = np.zeros((*a.shape[:-1], number * block), np.float32)
     padded[..., :depth] = a
-    blocks = padded.reshape(*a.shape[:-1], -1, block)
+    blocks = padded.reshape(*a.shape[:-1], number, block)
     with np.errstate(invalid="ignore"):
         strange = (blocks - blocks).sum(-1, keepdims=True)
         largest = np.maximum(np.nan_to_num(np.abs(blocks), nan=0.0).max(-1, keepdims=True), np.float32(2.0**-100))

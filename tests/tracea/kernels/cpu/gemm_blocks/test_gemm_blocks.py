@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.support.machine import BF16_PAIRS, BF16_TILES, WIDEST
+from tests.support.machine import BF16_PAIRS, BF16_TILES, VNNI, WIDEST
 from tests.support.printed import c_text
-from tests.support.run_program import check_program, plan_for
+from tests.support.run_program import check_program, plan_for, run_program
 from tests.tracea.kernels.block_programs import BlockCase, build, op_of
 from xyntra_ep.tracea.core_ir.dims import evaluate
 from xyntra_ep.tracea.core_ir.dtypes import DType
+from xyntra_ep.tracea.core_ir.interpreter import interpret
 from xyntra_ep.tracea.core_ir.ops import Product
 from xyntra_ep.tracea.kernels.cpu.gemm._choice import best_tile
 from xyntra_ep.tracea.kernels.cpu.gemm._tile import Tile
@@ -145,6 +146,76 @@ def test_pairs_are_multiplied_exactly_as_defined() -> None:
     check_program(program, inputs, constants, BF16_PAIRS, 0, variants=VARIANTS)
     [kernel] = [k for k in plan_for(program, BF16_PAIRS, variants=VARIANTS).kernels if "_pairs_" in k.symbol]
     assert "xy_pair_dot" in kernel.text
+
+
+@pytest.mark.parametrize("block", [16, 32, 64, 128, 256])
+@pytest.mark.parametrize("zeros", [None, DType.U8, DType.F32])
+def test_in_bytes(block: int, zeros: DType | None) -> None:
+    """K ends within a block, and n within a panel; each tile."""
+    for n in (48, 53, 64, 96):
+        case = BlockCase(m=31, k=block + 45, n=n, block=block, zeros=zeros, epilogue="bias", product=Product.INT8)
+        check(case, VNNI, 1e-5)
+
+
+def test_a_few_rows_are_not_rounded_to_bytes() -> None:
+    for m, product in ((1, Product.F32), (8, Product.F32), (9, Product.INT8)):
+        program, inputs, constants = build(BlockCase(m=m, k=96, n=48, product=Product.INT8))
+        defined, _, _ = build(BlockCase(m=m, k=96, n=48, product=product))
+        [got] = run_program(program, inputs, constants, VNNI, variants=VARIANTS)
+        [wanted] = interpret(defined, inputs, constants)
+        assert np.abs(got - wanted).max() < 1e-5 * np.abs(wanted).max()
+
+
+def test_left_operands_of_bytes() -> None:
+    case = BlockCase(m=37, k=80, n=67, epilogue="residual", product=Product.INT8)
+    for dtype, scales in ((DType.F16, DType.F16), (DType.BF16, DType.F32)):
+        check(replace(case, dtype=dtype, scale_dtype=scales), VNNI, 8e-3)
+    check(replace(case, m=20, batch=(3,), symbolic=False), VNNI, 1e-5)
+    check(replace(case, m=31, transposed=True), VNNI, 1e-5)
+    check(replace(case, m=0), VNNI, 1e-5)
+
+
+def test_a_panel_of_bytes_that_is_longer_than_the_scratch() -> None:
+    for zeros in (None, DType.U8):
+        check(BlockCase(m=13, k=2 * 3072 + 77, n=50, zeros=zeros, epilogue="bias", product=Product.INT8), VNNI, 1e-5)
+
+
+def test_bytes_of_strange_rows() -> None:
+    """Zeros, tiny and huge numbers; an infinity or a NaN is in all results of its row, and in no others."""
+    program, inputs, constants = build(BlockCase(m=20, k=96, n=50, product=Product.INT8))
+    [a] = inputs
+    a[0] = 0
+    a[1] *= np.float32(1e-38)
+    a[2] *= np.float32(1e36)
+    a[3, :32] *= np.float32(1e30)
+    a[4, 5], a[5, 70], a[6, 95] = np.inf, -np.inf, np.nan
+    [got] = run_program(program, inputs, constants, VNNI, variants=VARIANTS)
+    [wanted] = interpret(program, inputs, constants)
+    strange = np.isnan(wanted).all(axis=-1)
+    assert list(np.flatnonzero(strange)) == [4, 5, 6] and np.isfinite(wanted[~strange]).all()
+    assert np.array_equal(np.isnan(got), np.isnan(wanted))
+    largest = np.abs(wanted[~strange]).max(axis=-1, keepdims=True)
+    assert (np.abs(got - wanted)[~strange] <= 1e-5 * largest + 1e-44).all()
+
+
+@pytest.mark.parametrize("caps", [pytest.param(caps, id=caps.isa) for caps in (AVX512, AVX2, SCALAR)])
+def test_where_bytes_are_not_fast_more_digits_are_kept(caps: Capabilities) -> None:
+    program, inputs, constants = build(BlockCase(m=31, k=64, n=67, product=Product.INT8))
+    defined, _, _ = build(BlockCase(m=31, k=64, n=67))
+    [got] = run_program(program, inputs, constants, caps, variants=VARIANTS)
+    [wanted] = interpret(defined, inputs, constants)
+    assert np.abs(got - wanted).max() < F32_ERR * np.abs(wanted).max()
+
+
+def test_tiles_of_bytes_have_two_sums_for_each_vector() -> None:
+    program, _, _ = build(BlockCase(m=64, k=64, n=48, product=Product.INT8))
+    op, [variant] = op_of(program), VARIANTS
+    context = BuildContext(caps=VNNI, program=program, constants=frozenset())
+    of_rows, of_columns = variant.space(op, context)
+    tiles = [{"rows": rows, "columns": columns} for rows in of_rows.values for columns in of_columns.values]
+    fitting = [(t["rows"], t["columns"]) for t in tiles if not variant.refuses(op, t, context)]
+    assert (4, 48) in fitting and (6, 32) in fitting and (3, 64) in fitting and (6, 48) not in fitting
+    assert variant.default(op, context) in tiles
 
 
 def test_a_part_of_pairs_is_twice_as_long() -> None:

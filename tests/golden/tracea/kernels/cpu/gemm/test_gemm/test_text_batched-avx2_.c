@@ -134,12 +134,12 @@ static __attribute__((noinline)) void alone_16_2(const float *a, const float *w,
     c9 = (c9 + c13);
     c10 = (c10 + c14);
     c11 = (c11 + c15);
+    const i64 count_ = (left_ - 8);
     const f32x8 x22 = xy_load_n_f32_f32x8(b_i3 + column, left_);
     const f32x8 v4 = (c8 + x22);
     xy_store_n_f32_f32x8(b_out2 + ((row * 12) + column), v4, left_);
     const f32x8 v5 = (c10 + x22);
     xy_store_n_f32_f32x8(b_out2 + (((row + 1) * 12) + column), v5, left_);
-    const i64 count_ = (left_ - 8);
     const f32x8 x23 = xy_load_n_f32_f32x8(b_i3 + (column + 8), count_);
     const f32x8 v6 = (c9 + x23);
     xy_store_n_f32_f32x8(b_out2 + ((row * 12) + (column + 8)), v6, count_);

@@ -227,12 +227,12 @@ static __attribute__((noinline)) void direct_16_2(const float *a, const int *w, 
     const f32x8 v3 = (c3 + x25);
     *(f32x8 *)(b_out4 + (((row + 1) * 12) + (column + 8))) = v3;
   } else {
+    const i64 count_ = (left_ - 8);
     const f32x8 x26 = xy_load_n_f32_f32x8(b_i5 + column, left_);
     const f32x8 v4 = (c_ + x26);
     xy_store_n_f32_f32x8(b_out4 + ((row * 12) + column), v4, left_);
     const f32x8 v5 = (c2 + x26);
     xy_store_n_f32_f32x8(b_out4 + (((row + 1) * 12) + column), v5, left_);
-    const i64 count_ = (left_ - 8);
     const f32x8 x27 = xy_load_n_f32_f32x8(b_i5 + (column + 8), count_);
     const f32x8 v6 = (c1 + x27);
     xy_store_n_f32_f32x8(b_out4 + ((row * 12) + (column + 8)), v6, count_);
