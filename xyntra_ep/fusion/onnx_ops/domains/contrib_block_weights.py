@@ -80,7 +80,7 @@ OPS = [
         inputs=6,
         attributes=takes("K", "N", "accuracy_level", bits=BITS, block_size=BLOCKS, weight_prepacked=(0,)),
         types=(_FLOATS, (DType.U8,), _FLOATS, (DType.U8, *_FLOATS), (DType.I32,), _FLOATS),
-        note="in fp32; where the processor has fast products of it in int8 if accuracy_level is 4, in bf16 if it is 2 to 4; weights "
-        "are constants",
+        note="in fp32; where the processor has fast products of it, in int8 if accuracy_level is 4, in bf16 if it is 2 to 4; "
+        "weights are constants",
     )
 ]
