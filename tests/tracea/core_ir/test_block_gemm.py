@@ -10,6 +10,7 @@ from tests.tracea.kernels.block_programs import BlockCase, build, op_of
 from xyntra_ep.tracea.core_ir.dims import evaluate
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.interpreter import interpret
+from xyntra_ep.tracea.core_ir.ops import Product
 from xyntra_ep.tracea.core_ir.work import sized_work
 from xyntra_ep.tracea.optimizer.tuning_cache import signature
 
@@ -27,6 +28,17 @@ def test_eight_bits_without_zero_points_are_around_128() -> None:
     program, [a], [q, scales] = build(BlockCase(m=1, k=2, n=1, block=16, bits=8, symbolic=False))
     a[:], scales[:], q[:, :2] = [1, 10], 1, [129, 126]
     assert np.array_equal(interpret(program, [a], [q, scales])[0], [[1 - 20]])
+
+
+def test_rows_in_int8_have_a_scale_for_each_block() -> None:
+    program, [a], [q, scales] = build(BlockCase(m=3, k=40, n=2, symbolic=False, product=Product.INT8))
+    a[:] = 0
+    a[0, 3], a[0, 7], a[0, 35] = -254, 1.2, 0.01  # a step of 2 in the first block, all of the second
+    a[1, 5], a[1, 32] = 1e-45, 3
+    a[2, 0], a[2, 39] = 1, np.inf
+    q[:], scales[:] = 0x99, 1  # all weights are 1
+    [y] = interpret(program, [a], [q, scales])
+    assert np.allclose(y[0], -254 + 2 + 0.01, rtol=1e-6) and np.allclose(y[1], 3, rtol=1e-6) and np.isnan(y[2]).all()
 
 
 def test_shapes_that_do_not_fit_are_named() -> None:

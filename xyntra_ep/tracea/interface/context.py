@@ -138,7 +138,7 @@ class Context:
     @property
     def multiplies_bytes_by_blocks(self) -> bool:
         """Whether there is a fast product of bytes by weights that are scaled in blocks."""
-        return self.device is None and self.caps.wide_vnni
+        return self.device is None and self.caps.multiplies_nibbles
 
     @property
     def device_identity(self) -> str:

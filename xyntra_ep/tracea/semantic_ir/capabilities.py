@@ -65,9 +65,10 @@ class Capabilities:
         return self.isa in (Isa.AVX2, Isa.AVX512) and not self.vnni
 
     @property
-    def wide_vnni(self) -> bool:
-        """Whether products of bytes and their sums are one instruction on vectors of 16 words."""
-        return self.vnni and self.isa is Isa.AVX512
+    def multiplies_nibbles(self) -> bool:
+        """Whether integers of 4 bits times bytes are faster than products of floats: four of them and their sum are one
+        instruction, or three (`ClampedQuadDot`)."""
+        return self.vnni or self.clamped_bytes
 
     @property
     def has_bf16(self) -> bool:

@@ -122,9 +122,9 @@ def wrapped(sums: Array) -> Array:
 
 
 def unlike_product(product: Product, inputs: Sequence[Operand]) -> Iterator[str]:
-    """The problem that the types of what is multiplied are not those of a product, if they are not."""
+    """The problem that the types of what is multiplied are not those of a product, if they are not. INT8 needs blocks."""
     types = [o.dtype for o in inputs[:2]]
-    if (product is Product.I32) != all(t in BYTES for t in types):
+    if product is Product.INT8 or (product is Product.I32) != all(t in BYTES for t in types):
         yield f"a product in {product} of {types[0]} and {types[1]}"
 
 

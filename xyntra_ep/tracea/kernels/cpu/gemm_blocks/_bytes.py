@@ -1,4 +1,4 @@
-"""Many rows by bytes: what accuracy level 4 of MatMulNBits allows, and processors with products of four bytes are fastest at.
+"""Many rows by bytes: what accuracy level 4 of MatMulNBits allows, and what x86 processors are fastest at.
 
     rows      [row][k]        a in signed bytes: rint(a / scale), 0 behind the depth
     scales    [row][block]    of a: the largest magnitude of the block / 127; NaN where it has an infinity or a NaN
@@ -24,7 +24,7 @@ from xyntra_ep.tracea.kernels.cpu.gemm_blocks._weights import GROUP, PackedWeigh
 from xyntra_ep.tracea.kernels.shared.gemm_shape import GemmShape
 from xyntra_ep.tracea.kernels.variant import BuildContext, KernelCall, TempBuffer, ValueBuffer
 from xyntra_ep.tracea.semantic_ir.builder import FunctionBuilder, KernelBuilder
-from xyntra_ep.tracea.semantic_ir.matrix_nodes import QuadDot
+from xyntra_ep.tracea.semantic_ir.matrix_nodes import ClampedQuadDot, QuadDot
 from xyntra_ep.tracea.semantic_ir.nodes import (
     Const,
     Convert,
@@ -50,14 +50,14 @@ LEAST = 2.0**-100  # what is smaller has a reciprocal that is no float
 _MIDDLE = 8
 _FOUR = 0x0F0F0F0F  # the integers in the even places of a word
 _QUADS = 2  # of a group
-_LANES = 16
-_ORDER = tuple(8 * half + i for half in range(2) for i in (0, 2, 4, 6, 1, 3, 5, 7))
+_OF_WORD = (0, 2, 4, 6, 1, 3, 5, 7)  # where in a word an integer's step is, as rows have them
 
 
 class BytePanels(Panels):
     def __init__(self, k: KernelBuilder, shape: GemmShape, weights: PackedWeights, context: BuildContext) -> None:
         self._k, self._shape, self._weights = k, shape, weights
-        self.tile, self.dtype = weights.tile, DType.U8
+        self.tile, self.dtype, self._lanes = weights.tile, DType.U8, context.caps.lanes
+        self._dot = QuadDot if context.caps.vnni else ClampedQuadDot  # 2 * 15 * 127 is not clamped
         extents = shape.batch_extents
         number = product(extents) * shape.m
         strides = tuple(product(extents[i + 1 :]) * shape.m for i in range(len(extents)))
@@ -104,20 +104,21 @@ class BytePanels(Panels):
         self, k: KernelBuilder, source: Var, made: dict[str, Var], start: Rvalue, row: Rvalue, number: Rvalue, steps: int
     ) -> None:
         """``steps`` of the block are of a, the others 0."""
-        block = self._weights.op.block
+        block, lanes = self._weights.op.block, self._lanes
+        order = tuple(first + i for first in range(0, lanes, GROUP) for i in _OF_WORD)
         first = k.let("first", number * block)
-        vectors = [self._load(k, source, start, first, i, steps) for i in range(0, block, _LANES)]
+        vectors = [self._load(k, source, start, first, i, steps) for i in range(0, block, lanes)]
         peak: Rvalue = Unary("abs", vectors[0])
         strange = vectors[0] - vectors[0]  # 0, or NaN
         for v in vectors[1:]:
             peak, strange = vmax(Unary("abs", v), peak), strange + (v - v)
         largest = k.let("largest", vmax(Reduce("max", k.let("peak", peak)), LEAST))
-        inverse = k.let("inverse", Splat(f32(_LANES), binary("div", Const(f32(1), LARGEST), largest)))
-        total: Rvalue = Const(i32(_LANES), 0)
+        inverse = k.let("inverse", Splat(f32(lanes), binary("div", Const(f32(1), LARGEST), largest)))
+        total: Rvalue = Const(i32(lanes), 0)
         for i, v in enumerate(vectors):
-            level = k.let("level", Convert(i32(_LANES), Unary("rint", vmin(v * inverse, LARGEST))))
+            level = k.let("level", Convert(i32(lanes), Unary("rint", vmin(v * inverse, LARGEST))))
             total = total + level
-            k.store(made["rows"], row * self._depth + first + i * _LANES, Shuffle(level, level, _ORDER))
+            k.store(made["rows"], row * self._depth + first + i * lanes, Shuffle(level, level, order))
         found = k.let("total", Reduce("add", k.let("totals", total)))
         nan = Reduce("add", k.let("strange", strange))
         scale = k.let("scale", largest * Const(f32(1), 1 / LARGEST) + nan)
@@ -129,17 +130,18 @@ class BytePanels(Panels):
 
     def _load(self, k: KernelBuilder, source: Var, start: Rvalue, first: Rvalue, i: int, steps: int) -> Rvalue:
         """Elements of a from number ``i`` of a block on, as many as the vector has or as there are."""
-        count = min(_LANES, steps - i)
+        lanes = self._lanes
+        count = min(lanes, steps - i)
         if count <= 0:
-            return Const(f32(_LANES), 0.0)
+            return Const(f32(lanes), 0.0)
         if self._shape.a_k == 1:
             at = start + first + i
-            return k.let("v", k.load(source, at, _LANES, None if count == _LANES else index(count)))
-        lanes = k.array("lanes", DType.F32, _LANES)
-        k.store(lanes, 0, Const(f32(_LANES), 0.0))
+            return k.let("v", k.load(source, at, lanes, None if count == lanes else index(count)))
+        array = k.array("lanes", DType.F32, lanes)
+        k.store(array, 0, Const(f32(lanes), 0.0))
         with k.loop("lane", 0, count) as lane:
-            k.store(lanes, lane, k.load(source, start + (first + i + lane) * k.param(self._shape.a_k)))
-        return k.let("v", k.load(lanes, 0, _LANES))
+            k.store(array, lane, k.load(source, start + (first + i + lane) * k.param(self._shape.a_k)))
+        return k.let("v", k.load(array, 0, lanes))
 
     # -- the panel
 
@@ -193,7 +195,7 @@ class BytePanels(Panels):
                         word = block.load_words(given["rows"], at * 4 + i * self._depth)
                         x = block.let("x", Splat(i32(lanes), word))
                         for j, w in enumerate(columns):
-                            block.assign(of_block[i, j], QuadDot(w, x, of_block[i, j]))
+                            block.assign(of_block[i, j], self._dot(w, x, of_block[i, j]))
             zeros = given.get("zeros")
             factors = weights.factors(block, given["scales"], zeros, number)
             for j, scale in enumerate(factors.scales):

@@ -3,7 +3,7 @@
     few rows    tile over the integers, widened in registers                   a byte read for two weights, bound by memory
     more        panel -> f32 scratch in L2, then the ordinary tile over it     the widening is paid once, not for every tile
                 in bfloat16: pairs of weights in the scratch, and a in rows of bfloat16 (AVX512_BF16 where it is fast)
-                in int8: bytes in the scratch, and a in bytes with a scale for each block of a row (AVX512_VNNI)
+                in int8: bytes in the scratch, and a in bytes with a scale for each block of a row (AVX2 and more)
 
 A scratch holds a part of k, of whole blocks; where k is longer, the sums of the parts before wait in a second scratch.
 """
@@ -52,7 +52,7 @@ def multiplies_pairs(op: BlockGemm, caps: Capabilities) -> bool:
 
 def multiplies_bytes(op: BlockGemm, caps: Capabilities) -> bool:
     """Whether many rows are multiplied in bytes."""
-    return op.product is Product.INT8 and op.bits == 4 and caps.wide_vnni
+    return op.product is Product.INT8 and op.bits == 4 and caps.multiplies_nibbles
 
 
 def part_of_depth(weights: PackedWeights, dtype: DType = DType.F32) -> int:

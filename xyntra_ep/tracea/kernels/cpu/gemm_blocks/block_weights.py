@@ -22,8 +22,8 @@ from xyntra_ep.tracea.kernels.cpu.gemm_blocks._weights import PackedWeights
 from xyntra_ep.tracea.kernels.shared.gemm_shape import GemmShape, shape_of
 from xyntra_ep.tracea.kernels.variant import Axis, BuildContext, Config, KernelCall, TempBuffer, Variant
 
-_OF_BYTES = (Axis(name="rows", values=(3, 4, 6)), Axis(name="columns", values=(32, 48, 64)))
-_BYTE_TILES = tuple({"rows": rows, "columns": columns} for rows, columns in ((4, 48), (6, 32), (3, 64)))  # of 12 sums, twice
+# Tiles have two sums for each vector.
+_BYTE_TILES = {32: ((4, 48), (6, 32), (3, 64)), 16: ((2, 24), (3, 16), (6, 8))}  # by registers: rows and columns
 _OF_BYTE_LOOP = 0.8  # of the loop of products is left where each block's are scaled
 _NEAR = 5  # how much faster than from memory data comes from L2, at least
 _PACKING = 8  # what packing costs, in readings of what is packed
@@ -41,7 +41,10 @@ def admits(op: BlockGemm, context: BuildContext) -> str | None:
 
 
 def space(op: BlockGemm, context: BuildContext) -> Sequence[Axis]:
-    return _OF_BYTES if multiplies_bytes(op, context.caps) else tile_space(context.caps)
+    if not multiplies_bytes(op, context.caps):
+        return tile_space(context.caps)
+    rows, columns = (tuple(sorted(sizes)) for sizes in zip(*_BYTE_TILES[context.caps.vector_registers], strict=True))
+    return Axis(name="rows", values=rows), Axis(name="columns", values=columns)
 
 
 def refusal(op: BlockGemm, config: Config, context: BuildContext) -> str:
@@ -57,7 +60,9 @@ def default(op: BlockGemm, context: BuildContext) -> Config:
     assert isinstance(n, int)
     if not multiplies_bytes(op, context.caps):
         return widest_tile(n, context.caps)
-    return min(_BYTE_TILES, key=lambda tile: -(-n // tile["columns"]) * tile["columns"])  # the first of equals
+    tiles = _BYTE_TILES[context.caps.vector_registers]
+    rows, columns = min(tiles, key=lambda tile: -(-n // tile[1]) * tile[1])  # the first of equals
+    return {"rows": rows, "columns": columns}
 
 
 def cost_ns(op: BlockGemm, config: Config, context: BuildContext) -> float:
