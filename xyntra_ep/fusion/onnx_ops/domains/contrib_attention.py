@@ -1,4 +1,4 @@
-"""What ONNX Runtime's transformer optimizer writes in place of an attention layer and of the embeddings before the first.
+"""What ONNX Runtime's transformer optimizer writes in place of an attention layer.
 
 Masks are those of the CPU provider: a padded key's score is lowered by ``mask_filter_value`` and no more, a key after the query
 is never seen, except by the last query, which sees all.
@@ -20,9 +20,7 @@ from xyntra_ep.fusion.onnx_ops._operands import (
     float_input,
     maybe,
     one,
-    require_indices,
     wanted_outputs,
-    wrapped,
 )
 from xyntra_ep.fusion.onnx_ops.movement.movement import concat, part
 from xyntra_ep.fusion.onnx_ops.products.attention import (
@@ -34,8 +32,6 @@ from xyntra_ep.fusion.onnx_ops.products.attention import (
     split_heads,
 )
 from xyntra_ep.fusion.onnx_ops.products.linear import as_dtype, matmul
-from xyntra_ep.fusion.onnx_ops.rows.normalization import layer_norm
-from xyntra_ep.fusion.onnx_ops.rows.reduction import per_row, rows
 from xyntra_ep.fusion.onnx_ops.rows.softmax import softmax
 from xyntra_ep.fusion.op_spec import FLAG, FLOATS, INDICES, OpSpec, takes
 from xyntra_ep.fusion.tensor import Map, Tensor
@@ -44,11 +40,9 @@ from xyntra_ep.tracea.core_ir import expr as E
 from xyntra_ep.tracea.core_ir.dims import Size, either, eq, le
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.expr import Expr
-from xyntra_ep.tracea.core_ir.ops import ReduceKind, Stage
 
 _FILTER = -10000.0  # the default of mask_filter_value
 _OF_ONE_INPUT = ("Attention", "QAttention")  # queries, keys and values are made of
-_EPSILON = 1e-12  # of EmbedLayerNormalization
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -223,59 +217,6 @@ def _rotary_embedding(c: Context, node: Node, inputs: Inputs) -> Tensor:
     return join_heads(out) if flat else out
 
 
-def _embed_layer_normalization(c: Context, node: Node, inputs: Inputs) -> Sequence[Tensor]:
-    """Outputs: the result [B, S, H], how many tokens of a row are none of the padding [B], the sum before."""
-    tokens, segments, words, places, kinds = one(inputs, 0), maybe(inputs, 1), one(inputs, 2), one(inputs, 3), maybe(inputs, 4)
-    gamma, beta, mask, positions = one(inputs, 5), one(inputs, 6), maybe(inputs, 7), maybe(inputs, 8)
-    batch, length = tokens.shape
-    for t, table in ((tokens, words), (segments, kinds), (positions, places)):
-        if t is None or table is None:
-            continue
-        for have, want in zip(t.shape, tokens.shape, strict=True):
-            if t is not positions:
-                c.require_equal(have, want, "input_ids and segment_ids have different shapes")
-        require_indices(c, t, [table.shape[0]], "input index out of range", backwards=False)
-    if mask is not None:
-        for have, want in zip(mask.shape, tokens.shape, strict=True):
-            c.require_equal(have, want, "input_ids and mask have different shapes")
-    if positions is None:
-        c.require(le(length, places.shape[0]), "input index out of range")
-    for table in (places, kinds):
-        if table is not None:
-            c.require_equal(table.shape[1], words.shape[1], "the tables have different widths")
-    shape = (batch, length, words.shape[1])
-    operands: list[Tensor] = []
-
-    def row_of(table: Tensor, index: Expr) -> Expr:
-        operands.append(table)
-        return E.load(len(operands) - 1, clamp_index(index, table.shape[0]), E.axis(2), dtype=table.dtype)
-
-    def element(t: Tensor) -> Expr:
-        operands.append(t)
-        at = [E.const(0) if n == 1 else E.axis(i) for i, n in enumerate(t.shape)]
-        return E.load(len(operands) - 1, *at, dtype=t.dtype)
-
-    total = row_of(words, element(tokens))
-    total = E.call("add", total, row_of(places, E.axis(1) if positions is None else element(positions)))
-    if segments is not None and kinds is not None:
-        total = E.call("add", total, row_of(kinds, element(segments)))
-    summed = Tensor(shape, words.dtype, Map(inputs=tuple(operands), body=wrapped(words.dtype, total)))
-    (result,) = layer_norm(c, summed, gamma, beta, 2, float(node.attr("epsilon", _EPSILON)))
-    found = [result]
-    if wanted_outputs(node) > 1:
-        found.append(_ones_of_rows(c, tokens, mask))
-    return [*found, summed] if wanted_outputs(node) > 2 else found
-
-
-def _ones_of_rows(c: Context, tokens: Tensor, mask: Tensor | None) -> Tensor:
-    if mask is None:
-        return Tensor((tokens.shape[0],), DType.I32, Map(inputs=(), body=E.const(0, DType.I64)))
-    one_at = c.map([mask], lambda m: E.call("where", E.call("eq", m, E.const(1)), E.const(1), E.const(0)), DType.I32)
-    _, _, _, x = rows(one_at, [1])
-    stage = Stage(kind=ReduceKind.SUM, body=x, dtype=DType.I64)
-    return per_row(one_at, [1], [stage], E.acc_int(0), False, DType.I32)
-
-
 OPS = [
     OpSpec(
         name="com.microsoft.Attention",
@@ -307,12 +248,5 @@ OPS = [
         inputs=4,
         attributes=takes("num_heads", "rotary_embedding_dim", interleaved=FLAG, is_packed_batching=(0,), scale=(1.0,)),
         types=(FLOATS, INDICES, FLOATS, FLOATS),
-    ),
-    OpSpec(
-        name="com.microsoft.EmbedLayerNormalization",
-        lower=_embed_layer_normalization,
-        inputs=9,
-        attributes=takes("epsilon", mask_index_type=(1,)),
-        types=(INDICES, INDICES, FLOATS, FLOATS, FLOATS, FLOATS, FLOATS, INDICES, INDICES),
     ),
 ]
