@@ -88,7 +88,6 @@ QUANTISED: Mapping[str, str] = {
 # Why those of them that have no row are declined.
 NOT_CLAIMED: Mapping[str, str] = {
     "com.microsoft.DynamicQuantizeLSTM": "the kernels of recurrent layers multiply in fp32",
-    "com.microsoft.QEmbedLayerNormalization": "not written",
     "com.microsoft.QLinearReduceMean": "ONNX Runtime's CPU provider has no kernel that would say what it gives",
     "com.microsoft.MatMulBnb4": "weights are floats of 4 bits",
     "com.microsoft.QMoE": "which experts compute depends on data",
