@@ -179,6 +179,17 @@ INDICES = [
          runs=[{"i": zeros(2), "v": counted(k)} for k in (2, 1, 0)]),
     Case(name="TensorScatter, positions", nodes=[node("TensorScatter", "x u p", axis=-2)], opset=24,
          runs=[{"x": counted(1, 4, 2), "u": ones(1, n, 2), "p": ints(p)} for n, p in ((2, 1), (7, 0), (2, 3), (2, -1))]),
+    Case(name="Attention, masks", outputs=("y",), constants={"w": counted(6, 12) / 50, "b": counted(12) / 9},
+         nodes=[node("Attention", "x w b m", num_heads=2, **MS)],
+         runs=[{"x": counted(2, 3, 6) / 9, "m": ints(*(i % 2 for i in range(r * k)), dtype=np.int32).reshape(r, k)}
+               for r, k in ((2, 3), (1, 1), (2, 1), (3, 1), (1, 3), (2, 2), (2, 4))]),
+    *(Case(name=f"{op}, images without elements", nodes=[node(op, "x w b", pads=[pad] * 4)],
+           constants={"w": counted(3, 3, 3, 3), "b": counted(3)},
+           runs=[{"x": counted(n, 3, h, w)} for n, h, w in ((1, 4, 5), (1, 0, 5), (1, 4, 0), (1, 0, 0), (0, 0, 4))])
+      for op, pad in (("Conv", 2), ("Conv", 1), ("ConvTranspose", 0), ("ConvTranspose", 1))),
+    *(Case(name=f"Pad, {before} before and {after} after", constants={"p": ints(before, 0, after, 0), "v": np.float32(9)},
+           nodes=[node("Pad", "x p v")], runs=[{"x": counted(n, 3)} for n in range(5)])
+      for before, after in ((2, -1), (-1, 2), (2, -3), (-3, 2), (-2, -1), (-1, 0), (0, -2))),
     Case(name="EmbedLayerNormalization, shapes", nodes=[EMBED], constants=TABLES, outputs=("y", "m"),
          runs=[{"t": np.ones(a, np.int32), "u": np.ones(b, np.int32)}
                for a, b in (((2, 3), (2, 3)), ((2, 3), (1, 3)), ((2, 3), (2, 2)), ((2, 9), (2, 9)))]),

@@ -87,4 +87,4 @@ def test_tables_stay_bytes() -> None:
 )
 def test_declined(other: dict[str, Array], reason: str) -> None:
     with pytest.raises(UnsupportedError, match=reason):
-        one_island(q_embed(np.uint8, **other))
+        one_island(q_embed(np.uint8, IDS + SEGMENTS, "", **other))

@@ -37,7 +37,7 @@ from xyntra_ep.fusion.op_spec import FLAG, FLOATS, INDICES, OpSpec, takes
 from xyntra_ep.fusion.tensor import Map, Tensor
 from xyntra_ep.fusion.trace import Context
 from xyntra_ep.tracea.core_ir import expr as E
-from xyntra_ep.tracea.core_ir.dims import Size, either, eq, le
+from xyntra_ep.tracea.core_ir.dims import Size, both, either, eq, le
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.expr import Expr
 
@@ -80,8 +80,9 @@ def _attend(c: Context, node: Node, heads: _Heads, mask: Tensor | None, bias: Te
             ends = part(mask, 0, 0, heads.scores[0])
             c.require_data(ends, lambda v, _: E.call("lt", v, E.const(0)), "mask_index value is negative")
         padded = _padded(c.checks, node, mask, heads.scores, len(operands))
-        value = E.call("add", value, E.call("where", padded, f(float(node.attr("mask_filter_value", _FILTER))), f(0)))
-        operands.append(mask)
+        if padded is not None:
+            value = E.call("add", value, E.call("where", padded, f(float(node.attr("mask_filter_value", _FILTER))), f(0)))
+            operands.append(mask)
     if node.attr("unidirectional", 0):
         queries, keys = heads.scores[2:]
         seen = E.call("le", here[3], E.call("add", here[2], E.size(heads.past)))
@@ -92,9 +93,11 @@ def _attend(c: Context, node: Node, heads: _Heads, mask: Tensor | None, bias: Te
     return join_heads(as_dtype(matmul(c, weights, heads.v), heads.q.dtype))
 
 
-def _padded(checks: Checks, node: Node, mask: Tensor, scores: Sequence[Size], operand: int) -> Expr:
-    """Whether a key is padding. ``mask``: flags [B, T] or [B, S, T], ends [B], or ends and then starts [2B]."""
+def _padded(checks: Checks, node: Node, mask: Tensor, scores: Sequence[Size], operand: int) -> Expr | None:
+    """Whether a key is padding; None: none is. ``mask``: flags [B, T] or [B, S, T], ends [B], or ends and then starts [2B]."""
     batch, key = E.axis(0), E.axis(3)
+    if mask.rank == 2 and node.op_type in _OF_ONE_INPUT:
+        return _flagged(checks, node, mask, scores, operand)
     if mask.rank in (2, 3):
         wanted = (scores[0], scores[3]) if mask.rank == 2 else (scores[0], *scores[2:])
         for have, want in zip(mask.shape, wanted, strict=True):
@@ -109,10 +112,28 @@ def _padded(checks: Checks, node: Node, mask: Tensor, scores: Sequence[Size], op
     if node.op_type not in _OF_ONE_INPUT:
         checks.require_equal(mask.shape[0], scores[0], "'key_padding_mask' shape is not expected")
         return after
-    both = eq(mask.shape[0], 2 * scores[0])  # which of the two it is may show only at run time
-    checks.require(either(eq(mask.shape[0], scores[0]), both), f"{node.op_type}: the mask's shape does not fit")
-    start = E.load(operand, E.call("add", batch, E.size(both * scores[0])), dtype=mask.dtype)
-    return E.call("or", after, E.call("lt", key, E.call("mul", start, E.size(both))))
+    has_starts = eq(mask.shape[0], 2 * scores[0])  # which of the two it is may show only at run time
+    checks.require(either(eq(mask.shape[0], scores[0]), has_starts), f"{node.op_type}: the mask's shape does not fit")
+    start = E.load(operand, E.call("add", batch, E.size(has_starts * scores[0])), dtype=mask.dtype)
+    return E.call("or", after, E.call("lt", key, E.call("mul", start, E.size(has_starts))))
+
+
+def _flagged(checks: Checks, node: Node, mask: Tensor, scores: Sequence[Size], operand: int) -> Expr | None:
+    """Of flags [B, T]. One flag for all keys, [B, 1] or [1, 1], masks none: all scores would move alike. Which of the two it is
+    may show only at run time."""
+    (rows, width), batch, keys = mask.shape, scores[0], scores[3]
+    usual = both(*(1 if checks.same(have, want) else eq(have, want) for have, want in ((rows, batch), (width, keys))))
+    message = f"{node.op_type}: the mask's shape does not fit"
+    if usual != 0 and checks.assume(usual):
+        for have, want in ((rows, batch), (width, keys)):
+            checks.require_equal(have, want, message)
+        return E.call("le", E.load(operand, E.axis(0), E.axis(3), dtype=mask.dtype), E.const(0))
+    of_all = both(eq(width, 1), either(eq(rows, 1), eq(rows, batch)))
+    checks.require(either(usual, of_all), message)
+    if usual == 0:
+        return None
+    flag = E.load(operand, clamp_index(E.axis(0), rows), clamp_index(E.axis(3), width), dtype=mask.dtype)
+    return E.call("and", E.call("eq", E.size(usual), E.const(1)), E.call("le", flag, E.const(0)))
 
 
 def _multi_head_attention(c: Context, node: Node, inputs: Inputs) -> Sequence[Tensor]:
