@@ -73,8 +73,8 @@ _DEVIATIONS = (
 # Of each way to quantise a model: what its files have besides operators of floats. com.microsoft's begin with a dot.
 QUANTISED: Mapping[str, str] = {
     "`quantize_dynamic`, Optimum, transformers.js": """DynamicQuantizeLinear MatMulInteger ConvInteger DequantizeLinear Gather
-        .DynamicQuantizeLSTM""",
-    "ONNX Runtime's optimiser, of those": ".DynamicQuantizeMatMul .MatMulIntegerToFloat .QAttention .QEmbedLayerNormalization",
+        .DynamicQuantizeLSTM .QEmbedLayerNormalization""",
+    "ONNX Runtime's optimiser, of those": ".DynamicQuantizeMatMul .MatMulIntegerToFloat .QAttention",
     "`quantize_static`, QDQ": """QuantizeLinear DequantizeLinear .QuantizeLinear .DequantizeLinear Conv MatMul Gemm Add MaxPool
         AveragePool""",
     "`quantize_static`, QOperator": """QLinearConv QLinearMatMul .QLinearAdd .QLinearMul .QLinearConcat .QLinearAveragePool

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,8 +11,10 @@ import onnx
 import pytest
 
 from tests.support.models.alternatives import one_island
-from tests.support.models.model_text import Array, check
+from tests.support.models.model_text import Array, check, close, cpu
 from tests.support.models.onnx_text import model_of
+from tests.support.sessions import planned
+from xyntra_ep.diagnostics.explain import explain
 from xyntra_ep.errors import UnsupportedError
 from xyntra_ep.tracea.core_ir.ops import ValueKind
 
@@ -88,3 +91,22 @@ def test_tables_stay_bytes() -> None:
 def test_declined(other: dict[str, Array], reason: str) -> None:
     with pytest.raises(UnsupportedError, match=reason):
         one_island(q_embed(np.uint8, IDS + SEGMENTS, "", **other))
+
+
+@pytest.mark.native
+@pytest.mark.compiler("cc")
+def test_what_a_quantiser_makes_is_claimed(tmp_path: Path) -> None:
+    """Of the embeddings that ONNX Runtime's transformer optimiser fuses."""
+    from onnxruntime.quantization import quantize_dynamic
+
+    floats = {name: RNG.standard_normal(shape).astype(np.float32) for name, shape in ROWS.items()}
+    text = f"""g ({IDS}{SEGMENTS}{MASK}) => (float[a, b, c] y, int32[d] ones) {{
+        y, ones = com.microsoft.EmbedLayerNormalization (ids, segments, words, places, kinds, gamma, beta, mask) }}"""
+    files = tmp_path / "floats.onnx", tmp_path / "bytes.onnx"
+    onnx.save(model_of(text, floats, contrib=True), files[0])
+    quantize_dynamic(*files, op_types_to_quantize=["EmbedLayerNormalization"])
+    model = onnx.load(files[1])
+    assert [node.op_type for node in model.graph.node] == ["QEmbedLayerNormalization"]
+    session, given = planned(model), feeds(model)
+    assert explain(session).claimed == 1
+    close(session.run(None, given), cpu(model, given))
