@@ -69,6 +69,10 @@ SIZE = [node("Shape", "x", "s"), node("Sub", "s k", "d")]
 TABLES = {"w": ones(5, 4), "p": ones(6, 4), "k": ones(2, 4), "s": ones(4)}
 EMBED = node("EmbedLayerNormalization", "t u w p k s s", "y m", **MS)
 
+Q_TABLES = {name: np.full(table.shape, 3, np.uint8) for name, table in TABLES.items()} | {"f": np.array(0.1, np.float32),
+           "z": np.array(1, np.uint8)}  # fmt: skip
+Q_EMBED = node("QEmbedLayerNormalization", "t u w p k s s m f f f f f z z z z z", "y n", **MS)
+
 PARAMETERS = [
     Case(name="LayerNormalization, 8 scales", nodes=[node("LayerNormalization", "x g g")], constants={"g": ones(8)},
          runs=xs((2, 8), (2, 9), (2, 7), (2, 1))),
@@ -175,11 +179,32 @@ INDICES = [
          runs=[{"i": zeros(2), "v": counted(k)} for k in (2, 1, 0)]),
     Case(name="TensorScatter, positions", nodes=[node("TensorScatter", "x u p", axis=-2)], opset=24,
          runs=[{"x": counted(1, 4, 2), "u": ones(1, n, 2), "p": ints(p)} for n, p in ((2, 1), (7, 0), (2, 3), (2, -1))]),
+    Case(name="Attention, masks", outputs=("y",), constants={"w": counted(6, 12) / 50, "b": counted(12) / 9},
+         nodes=[node("Attention", "x w b m", num_heads=2, **MS)],
+         runs=[{"x": counted(2, 3, 6) / 9, "m": ints(*(i % 2 for i in range(r * k)), dtype=np.int32).reshape(r, k)}
+               for r, k in ((2, 3), (1, 1), (2, 1), (3, 1), (1, 3), (2, 2), (2, 4))]),
+    *(Case(name=f"{op}, images without elements", nodes=[node(op, "x w b", pads=[pad] * 4)],
+           constants={"w": counted(3, 3, 3, 3), "b": counted(3)},
+           runs=[{"x": counted(n, 3, h, w)} for n, h, w in ((1, 4, 5), (1, 0, 5), (1, 4, 0), (1, 0, 0), (0, 0, 4))])
+      for op, pad in (("Conv", 2), ("Conv", 1), ("ConvTranspose", 0), ("ConvTranspose", 1))),
+    *(Case(name=f"Pad, {before} before and {after} after", constants={"p": ints(before, 0, after, 0), "v": np.float32(9)},
+           nodes=[node("Pad", "x p v")], runs=[{"x": counted(n, 3)} for n in range(5)])
+      for before, after in ((2, -1), (-1, 2), (2, -3), (-3, 2), (-2, -1), (-1, 0), (0, -2))),
     Case(name="EmbedLayerNormalization, shapes", nodes=[EMBED], constants=TABLES, outputs=("y", "m"),
          runs=[{"t": np.ones(a, np.int32), "u": np.ones(b, np.int32)}
                for a, b in (((2, 3), (2, 3)), ((2, 3), (1, 3)), ((2, 3), (2, 2)), ((2, 9), (2, 9)))]),
     Case(name="EmbedLayerNormalization, tokens", nodes=[EMBED], constants=TABLES, outputs=("y", "m"),
          runs=[{"t": ints(*t, dtype=np.int32).reshape(1, 2), "u": ints(*u, dtype=np.int32).reshape(1, 2)}
+               for t, u in (((1, 4), (0, 1)), ((1, 5), (0, 1)), ((1, 4), (0, 2)), ((-1, 4), (0, 1)))]),
+    Case(name="EmbedLayerNormalization, positions", outputs=("y", "m"), constants=TABLES,
+         nodes=[node("EmbedLayerNormalization", "t _ w p _ s s _ a", "y m", **MS)],
+         runs=[{"t": np.ones((2, 3), np.int32), "a": np.ones(a, np.int32)} for a in ((2, 3), (1, 3), (3, 3), (2, 1), (1, 4))]),
+    Case(name="QEmbedLayerNormalization, shapes", nodes=[Q_EMBED], constants=Q_TABLES, outputs=("y", "n"),
+         runs=[{"t": np.ones(a, np.int32), "u": np.ones(b, np.int32), "m": np.ones(c, np.int32)}
+               for a, b, c in (((2, 3),) * 3, ((2, 3), (1, 3), (2, 3)), ((2, 3), (2, 3), (2, 1)), ((2, 9),) * 3)]),
+    Case(name="QEmbedLayerNormalization, tokens", nodes=[Q_EMBED], constants=Q_TABLES, outputs=("y", "n"),
+         runs=[{"t": ints(*t, dtype=np.int32).reshape(1, 2), "u": ints(*u, dtype=np.int32).reshape(1, 2),
+                "m": np.ones((1, 2), np.int32)}
                for t, u in (((1, 4), (0, 1)), ((1, 5), (0, 1)), ((1, 4), (0, 2)), ((-1, 4), (0, 1)))]),
     Case(name="RotaryEmbedding, positions", opset=23,
          nodes=[node("RotaryEmbedding", "x c c p", num_heads=2)], constants={"c": ones(4, 2)},

@@ -237,6 +237,12 @@ def _quantised() -> list[SpecialCase]:
         for zero in (np.iinfo(dtype).min, 0, np.iinfo(dtype).max):
             given: list[Array] = [scale, np.array(zero, dtype)]
             found.append(SpecialCase(op="QuantizeLinear", feeds=[x], constants=given, label=f"{dtype.__name__}-{zero}"))
+            blocks: list[Array] = [
+                np.resize(np.array([0.5, 0.25], F32), -(-x.size // 16)),
+                np.full(-(-x.size // 16), zero, dtype),
+            ]
+            settings, label = {"axis": 0, "block_size": 16}, f"blocks-{dtype.__name__}-{zero}"
+            found.append(SpecialCase(op="QuantizeLinear", feeds=[x], constants=blocks, attributes=settings, label=label))
             found.append(SpecialCase(op="DequantizeLinear", feeds=[bytes_], constants=given, label=str(zero)))
             found.append(SpecialCase(op="MatMulInteger", feeds=[rows], constants=[columns, given[1]], label=str(zero)))
             whole: list[Array] = [*given, columns, scale, np.array(0, np.int8), np.array(300, F32), given[1]]

@@ -29,7 +29,7 @@ OF_OTHERS = """
     GroupNormalization RotaryEmbedding SwiGLU Upsample GroupQueryAttention EmbedLayerNormalization GlobalLpPool
     SimplifiedLayerNormalization SkipSimplifiedLayerNormalization FusedConv nchwc.Conv nchwc.MaxPool nchwc.AveragePool
     nchwc.GlobalMaxPool nchwc.GlobalAveragePool nchwc.ReorderInput nchwc.ReorderOutput
-    QLinearConcat com.microsoft.QLinearConv QAttention GatherBlockQuantized
+    QLinearConcat com.microsoft.QLinearConv QAttention QEmbedLayerNormalization GatherBlockQuantized
 """
 
 

@@ -27,7 +27,7 @@ EXACT = frozenset(_EXACT.split())
 # Many steps inside, each rounded: an element that hangs on one of them hangs on the last bits of what they begin with.
 _COMPOSED = """
     Attention QAttention MultiHeadAttention GroupQueryAttention GroupNormalization InstanceNormalization LayerNormalization
-    SkipLayerNormalization EmbedLayerNormalization MeanVarianceNormalization
+    SkipLayerNormalization EmbedLayerNormalization QEmbedLayerNormalization MeanVarianceNormalization
     QLinearAdd QLinearMul QLinearSigmoid QLinearSoftmax QLinearAveragePool
 """
 COMPOSED = frozenset(_COMPOSED.split())

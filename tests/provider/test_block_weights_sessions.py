@@ -20,8 +20,10 @@ MAX_ERR = 3e-6
 WIDTH, HIDDEN = 200, 328
 
 
-def gated(bits: int = 4, zeros: bool = False, dtype: Any = np.float32, level: int = 0) -> onnx.ModelProto:
-    """down(silu(gate(x)) * up(x)) + x."""
+def gated(
+    bits: int = 4, zeros: bool = False, dtype: Any = np.float32, level: int = 0, by_groups: bool = False
+) -> onnx.ModelProto:
+    """down(silu(gate(x)) * up(x)) + x. ``by_groups``: blocks are not of neighbours."""
     rng = np.random.default_rng(0)
     constants: list[onnx.TensorProto] = []
     nodes: list[onnx.NodeProto] = []
@@ -32,9 +34,11 @@ def gated(bits: int = 4, zeros: bool = False, dtype: Any = np.float32, level: in
         arrays = {"q": q, "s": rng.uniform(-0.02, 0.02, (n, blocks)).astype(dtype)}
         if zeros:
             arrays["z"] = rng.integers(0, 256, (n, -(-blocks * bits // 8))).astype(np.uint8)
+        if by_groups:
+            arrays["g"] = (rng.permutation(k) // 32).astype(np.int32)
         constants.extend(numpy_helper.from_array(a, f"{name}_{key}") for key, a in arrays.items())
         settings: dict[str, Any] = {"K": k, "N": n, "bits": bits, "block_size": 32, "accuracy_level": level}
-        names = [x, *(f"{name}_{key}" for key in arrays)]
+        names = [x, *(f"{name}_{key}" if key in arrays else "" for key in "qszg")]
         nodes.append(helper.make_node("MatMulNBits", names, [name], domain="com.microsoft", **settings))
 
     product("gate", "x", WIDTH, HIDDEN)
@@ -67,6 +71,14 @@ def test_a_gated_layer(isa: str, bits: int, zeros: bool, monkeypatch: pytest.Mon
     session = planned(model, {"cache_dir": str(tmp_path)})
     assert explain(session).claimed == len(model.graph.node)
     for feeds in (feeds_of(1), feeds_of(3), feeds_of(40), feeds_of(1, batch=5)):
+        assert error(session.run(None, feeds)[0], run_cpu(model, feeds)[0]) < MAX_ERR
+
+
+def test_blocks_by_g_idx() -> None:
+    model = gated(by_groups=True)
+    session = planned(model)
+    assert explain(session).claimed == len(model.graph.node)
+    for feeds in (feeds_of(1), feeds_of(40), feeds_of(1, batch=5)):
         assert error(session.run(None, feeds)[0], run_cpu(model, feeds)[0]) < MAX_ERR
 
 

@@ -73,8 +73,8 @@ _DEVIATIONS = (
 # Of each way to quantise a model: what its files have besides operators of floats. com.microsoft's begin with a dot.
 QUANTISED: Mapping[str, str] = {
     "`quantize_dynamic`, Optimum, transformers.js": """DynamicQuantizeLinear MatMulInteger ConvInteger DequantizeLinear Gather
-        .DynamicQuantizeLSTM""",
-    "ONNX Runtime's optimiser, of those": ".DynamicQuantizeMatMul .MatMulIntegerToFloat .QAttention .QEmbedLayerNormalization",
+        .DynamicQuantizeLSTM .QEmbedLayerNormalization""",
+    "ONNX Runtime's optimiser, of those": ".DynamicQuantizeMatMul .MatMulIntegerToFloat .QAttention",
     "`quantize_static`, QDQ": """QuantizeLinear DequantizeLinear .QuantizeLinear .DequantizeLinear Conv MatMul Gemm Add MaxPool
         AveragePool""",
     "`quantize_static`, QOperator": """QLinearConv QLinearMatMul .QLinearAdd .QLinearMul .QLinearConcat .QLinearAveragePool
@@ -88,7 +88,6 @@ QUANTISED: Mapping[str, str] = {
 # Why those of them that have no row are declined.
 NOT_CLAIMED: Mapping[str, str] = {
     "com.microsoft.DynamicQuantizeLSTM": "the kernels of recurrent layers multiply in fp32",
-    "com.microsoft.QEmbedLayerNormalization": "not written",
     "com.microsoft.QLinearReduceMean": "ONNX Runtime's CPU provider has no kernel that would say what it gives",
     "com.microsoft.MatMulBnb4": "weights are floats of 4 bits",
     "com.microsoft.QMoE": "which experts compute depends on data",

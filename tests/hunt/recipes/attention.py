@@ -8,7 +8,7 @@ import numpy as np
 
 from tests.hunt.generation.builder import Builder, Extent, Value
 from tests.hunt.generation.feeds import Fill, Kind
-from tests.hunt.recipes._quantised import fill_of, zero_point
+from tests.hunt.recipes._quantised import fill_of, scale, zero_point
 from tests.hunt.recipes._row import Build, Recipe, maybe
 
 MS = "com.microsoft"
@@ -166,8 +166,27 @@ def _embed(b: Builder) -> None:
     segments = b.tensor([batch, length], np.int32, Fill(Kind.INDEX, 0, 2), fixed=0) if b.chance(0.7) else None
     gamma, beta = (b.tensor([_fixed(width)], fixed=0.9) for _ in range(2))
     mask = maybe(b, b.tensor([batch, length], np.int32, Fill(Kind.INDEX, 0, 2), fixed=0))
-    inputs = [tokens, segments, words, places, None if segments is None else kinds, gamma, beta, mask]
+    at = maybe(b, b.tensor([b.pick((batch, _fixed(1))), length], np.int32, Fill(Kind.INDEX, 0, 8), fixed=0.1), 0.3)
+    inputs = [tokens, segments, words, places, None if segments is None else kinds, gamma, beta, mask, at]
     b.node("EmbedLayerNormalization", inputs, outputs=b.pick((2, 3)), domain=MS, epsilon=b.pick((None, 1e-3)))
+
+
+def _q_embed(b: Builder) -> None:
+    batch, length, width = b.pick([(1, 2, 1), (2, 1, 3)]), _small(b), b.pick((4, 8))
+    dtype = b.pick((np.uint8, np.int8))
+    tokens = b.tensor([batch, length], np.int32, Fill(Kind.INDEX, 0, 10), fixed=0)
+    segments = maybe(b, b.tensor([batch, length], np.int32, Fill(Kind.INDEX, 0, 2), fixed=0), 0.7)
+    shapes = [(10, width), (8, width), (2, width), (width,), (width,)]
+    given = [i != 2 or segments is not None for i in range(5)]  # segments have a table, or there are none
+    tables = [
+        b.tensor(list(map(_fixed, s)), dtype, fill_of(dtype), fixed=0.9) if g else None
+        for s, g in zip(shapes, given, strict=True)
+    ]
+    scales = [scale(b) if g else None for g in given]
+    zeros = [zero_point(b, dtype) if g else None for g in given]
+    mask = maybe(b, b.tensor([batch, length], np.int32, Fill(Kind.INDEX, 0, 2), fixed=0))
+    b.node("QEmbedLayerNormalization", [tokens, segments, *tables, mask, *scales, *zeros], outputs=2, domain=MS,
+           epsilon=b.pick((None, 1e-3)))  # fmt: skip
 
 
 def _skip_norm(op: str) -> Build:
@@ -209,6 +228,7 @@ ROWS = [
     Recipe(name="com.microsoft.MultiHeadAttention", build=_multi_head, weight=1.5),
     Recipe(name="com.microsoft.GroupQueryAttention", build=_group_query, weight=1.5),
     Recipe(name="com.microsoft.EmbedLayerNormalization", build=_embed),
+    Recipe(name="com.microsoft.QEmbedLayerNormalization", build=_q_embed),
     *(Recipe(name=f"{MS}.{op}", build=_skip_norm(op)) for op in ("SkipLayerNormalization", "SkipSimplifiedLayerNormalization")),
     *(Recipe(name=f"{MS}.{op}", build=_gelu(op)) for op in ("Gelu", "BiasGelu", "FastGelu", "QuickGelu")),
 ]

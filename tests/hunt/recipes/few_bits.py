@@ -29,10 +29,14 @@ def _matmul_nbits(b: Builder) -> None:
     integers = b.constant(packed(n, -(-blocks * bits // 8)))
     floats = b.constant(b.rng.uniform(0, 15, (n, blocks)).astype(np.float32))
     zeros = b.pick((None, None, integers, floats if bits == 4 else None))
+    groups = None  # ONNX Runtime has them for 4 bits, and forgets packed zero points then
+    if k and bits == 4 and zeros is not integers and b.chance(0.2):
+        order = b.rng.permutation(k) if b.chance(0.8) else b.rng.integers(0, k, k)
+        groups = b.constant((order // block).astype(np.int32))
     bias = maybe(b, b.constant(b.rng.standard_normal(n).astype(np.float32)), 0.3)
     y = b.one(
         "MatMulNBits",
-        [x, q, scales, zeros, None, bias],
+        [x, q, scales, zeros, groups, bias],
         domain="com.microsoft",
         K=k,
         N=n,

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from tests.hunt.generation.builder import Builder, Rejected, Value
+from tests.hunt.generation.feeds import Fill, Kind
 from tests.hunt.recipes._quantised import (
     BYTES,
     SHORTS,
@@ -30,10 +31,20 @@ def _levels(b: Builder) -> tuple[Any, ...]:
 
 def _quantize(b: Builder) -> Value:
     x = b.any((np.float32,), least=1)
-    axis, count = channels(b, x)
     dtype = b.pick(_levels(b))
+    if b.opset >= 21 and b.chance(0.3):
+        return _quantize_blocks(b, x, dtype)
+    axis, count = channels(b, x)
     zero = maybe(b, zero_point(b, dtype, count), 0.8)
     return b.one("QuantizeLinear", [x, scale(b, count), zero], axis=axis)
+
+
+def _quantize_blocks(b: Builder, x: Value, dtype: Any) -> Value:
+    axis, block = b.whole(0, x.rank - 1), b.pick((1, 2, 3, 8, 16))
+    extents = [tuple(-(-n // block) for n in e) if i == axis else e for i, e in enumerate(x.extents)]
+    zero = maybe(b, b.tensor(extents, dtype, fill_of(dtype)), 0.7)
+    scales = b.tensor(extents, fill=Fill(Kind.POSITIVE))
+    return b.one("QuantizeLinear", [x, scales, zero], axis=b.pick((axis, axis - x.rank)), block_size=block)
 
 
 def _dequantize(b: Builder) -> None:

@@ -43,7 +43,8 @@ _LIKE = {
     "ReduceL2": "ReduceSum", "ReduceSumSquare": "ReduceSum", "ReduceLogSum": "ReduceSum", "ArgMin": "ArgMax",
     "SimplifiedLayerNormalization": "LayerNormalization", "SkipLayerNormalization": "LayerNormalization",
     "SkipSimplifiedLayerNormalization": "LayerNormalization", "RMSNormalization": "LayerNormalization",
-    "EmbedLayerNormalization": "LayerNormalization", "QLinearSoftmax": "Softmax", "GatherBlockQuantized": "Gather",
+    "EmbedLayerNormalization": "LayerNormalization", "QEmbedLayerNormalization": "LayerNormalization",
+    "QLinearSoftmax": "Softmax", "GatherBlockQuantized": "Gather",
     "GroupNormalization": "InstanceNormalization", "DepthToSpace": "Transpose.inner", "SpaceToDepth": "Transpose.inner",
     "Hardmax": "ArgMax", "GatherND": "Gather", "Tan": "Sin", "Asin": "Sin", "Acos": "Sin", "Atan": "Sin",
 }  # fmt: skip

@@ -132,30 +132,3 @@ def test_rotary_embedding(attributes: str, offset: bool, flat: bool) -> None:
         contrib=True,
     )
     assert_same(model, {"x": x, "at": positions})
-
-
-@pytest.mark.parametrize(
-    ("operands", "outputs"),
-    [
-        ("ids, kinds, words, places, types, gamma, beta, mask", "y, ones"),
-        ("ids, , words, places, , gamma, beta, mask, at", "y, ones, sum"),
-        ("ids, , words, places, , gamma, beta", "y, ones"),
-    ],
-)
-def test_embeddings(operands: str, outputs: str) -> None:
-    declared = {"y": "float[a, b, c] y", "ones": "int32[d] ones", "sum": "float[a, b, c] sum"}
-    inputs = {
-        "ids": ("int32[B, S] ids", RNG.integers(0, 20, (B, S)).astype(np.int32)),
-        "kinds": ("int32[B, S] kinds", RNG.integers(0, 2, (B, S)).astype(np.int32)),
-        "mask": ("int32[B, S] mask", (RNG.random((B, S)) < 0.6).astype(np.int32)),
-        "at": ("int32[1, S] at", RNG.integers(0, 9, (1, S)).astype(np.int32)),
-    }
-    used = {name: found for name, found in inputs.items() if name in operands.replace(" ", "").split(",")}
-    model = model_of(
-        f"""g ({", ".join(kind for kind, _ in used.values())}) => ({", ".join(declared[o] for o in outputs.split(", "))}) {{
-            {outputs} = com.microsoft.EmbedLayerNormalization <epsilon = 0.01> ({operands})
-        }}""",
-        {"words": _f32(20, 8), "places": _f32(9, 8), "types": _f32(2, 8), "gamma": _f32(8), "beta": _f32(8)},
-        contrib=True,
-    )
-    assert_same(model, {name: values for name, (_, values) in used.items()})

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from onnx import ModelProto, numpy_helper
 
+from tests.support.models.alternatives import one_island
 from tests.support.models.graph_from_model import trace_model
 from tests.support.models.onnx_text import Array, assert_same, model_of
 from xyntra_ep.errors import UnsupportedError
@@ -77,6 +78,40 @@ def test_bias_and_the_usual_order() -> None:
     assert_same(ordered, _feeds(2, 3))
 
 
+def _meant(weights: dict[str, Array], bits: int, groups: Array) -> Array:
+    """The matrix [N, K] that ``weights`` stand for, in float64: the block of each k is in ``groups``."""
+
+    def unpacked(packed: Array) -> Array:
+        flat = packed.reshape(len(packed), -1)
+        return flat if bits == 8 else np.stack([flat & 15, flat >> 4], axis=-1).reshape(len(packed), -1)
+
+    zeros = weights.get("z", np.full_like(weights["s"], 1 << (bits - 1)))
+    zeros = unpacked(zeros) if zeros.dtype == np.uint8 else zeros
+    levels = unpacked(weights["q"])[:, : groups.size].astype(np.float64) - zeros[:, groups]
+    return np.asarray(levels * weights["s"][:, groups])
+
+
+def _grouped(weights: dict[str, Array], bits: int, groups: Array, block: int = 16) -> ModelProto:
+    model = _model(weights, bits, block, ", g" if "z" in weights else ", , g")
+    model.graph.initializer.append(numpy_helper.from_array(groups.astype(np.int32), "g"))
+    return model
+
+
+@pytest.mark.parametrize("padded", [True, False])
+@pytest.mark.parametrize(("bits", "zeros"), FORMS)
+def test_blocks_by_g_idx(bits: int, zeros: str, padded: bool) -> None:
+    """Against the definition: the provider has it for 4 bits alone, and takes 8 for packed zero points."""
+    weights, groups = _weights(bits, 16, zeros), RNG.permutation(K) // 16
+    model = _grouped(weights, bits, np.pad(groups, (0, 3 if padded else 0), constant_values=4))
+    feeds = _feeds(2, 3)
+    want = feeds["a"].astype(np.float64) @ _meant(weights, bits, groups).T
+    for trust in (True, False):
+        [got] = one_island(model, trust).run(feeds)
+        np.testing.assert_allclose(got, want, rtol=0, atol=1e-5 * np.abs(want).max())
+    if bits == 4 and zeros != "packed" and not padded:
+        assert_same(model, feeds)
+
+
 DECLINED = [
     ({"bits": 2}, "", "bits = 2"),
     ({"block": 512}, "", "block_size = 512"),
@@ -106,7 +141,16 @@ def test_weights_that_are_declined() -> None:
     declined(r"zero_points has shape \(19, 1\)", {"z": np.zeros((N, 1), np.uint8)})
     declined(r"zero points in f16 beside f32", {"z": np.zeros((N, 3), np.float16)})
     declined(r"a bias of shape \(18,\), not \(19,\)", {}, ", , , bias", {"bias": np.zeros(18, np.float32)})
-    declined("another order", {}, ", , g", {"g": (np.arange(K)[::-1] // 32).astype(np.int32)})
+    declined("blocks do not have block_size elements", {}, ", , g", {"g": (np.arange(1, K + 1) // 32).astype(np.int32)})
+    declined("g_idx of 76 elements, not 77", {}, ", , g", {"g": (np.arange(K - 1) // 32).astype(np.int32)})
+
+
+def test_an_order_of_a_run_is_declined() -> None:
+    weights = _weights(4, 32)
+    body = f"""g (float[B, {K}] a, int32[{K}] g) => (float[B, {N}] y)
+               {{ y = com.microsoft.MatMulNBits <K = {K}, N = {N}, bits = 4, block_size = 32> (a, q, s, , g) }}"""
+    with pytest.raises(UnsupportedError, match="g_idx that is not constant"):
+        trace_model(model_of(body, weights, contrib=True))
 
 
 def test_weights_of_a_run_are_declined() -> None:

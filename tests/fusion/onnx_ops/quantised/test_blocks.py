@@ -129,6 +129,49 @@ def test_four_bits_with_a_scale_for_each_column(of: str, size: int) -> None:
     assert gemm.product is Product.I32
 
 
+@pytest.mark.parametrize("floats", ["float", "float16"])
+@pytest.mark.parametrize("zeros", [True, False])
+@pytest.mark.parametrize(("axis", "block"), [(0, 2), (1, 4), (-1, 16), (2, 1), (1, 7)])
+@pytest.mark.parametrize("of", ["uint8", "int8", "uint16", "int16"])
+def test_to_integers_in_blocks(of: str, axis: int, block: int, zeros: bool, floats: str) -> None:
+    """Extents that a block does not divide, too."""
+    shape = (3, 7, 20)
+    blocks = [-(-extent // block) if i == axis % 3 else extent for i, extent in enumerate(shape)]
+    attributes = f"axis = {axis}, block_size = {block}" + (
+        "" if zeros else f", output_dtype = {TensorProto.DataType.Value(of.upper())}"
+    )
+    m = model(
+        f"({floats}[A,B,C] x) => ({of}[A,B,C] y) {{ y = QuantizeLinear <{attributes}> (x, s{', z' if zeros else ''}) }}",
+        scales("s", *blocks, dtype=np.float32 if floats == "float" else np.float16),
+        *([numpy_helper.from_array(RNG.integers(0, 100, blocks).astype(of), "z")] if zeros else []),
+    )
+    check(m, {"x": (3 * normal(*shape)).astype(np.float32 if floats == "float" else np.float16)})
+
+
+def test_integers_in_blocks_again() -> None:
+    """What one scale for a block made is not undone by another."""
+    m = model(
+        """(uint8[4,32] q) => (uint8[4,32] y) { x = DequantizeLinear <axis = 1, block_size = 16> (q, s)
+        y = QuantizeLinear <axis = 1, block_size = 8> (x, t) }""",
+        scales("s", 4, 2), scales("t", 4, 4),
+    )  # fmt: skip
+    check(m, {"q": RNG.integers(0, 256, (4, 32)).astype(np.uint8)})
+
+
+@pytest.mark.parametrize(
+    ("attributes", "shape", "said"),
+    [
+        ("axis = 1, block_size = 16", (4, 3), "blocks are not as many as scales"),
+        ("axis = 1, block_size = 16", (2,), "a scale or zero point of rank 1 for blocks of rank 2"),
+        ("axis = 1, block_size = -16", (4, 2), "block_size = -16"),
+    ],
+)
+def test_blocks_that_do_not_fit(attributes: str, shape: tuple[int, ...], said: str) -> None:
+    m = model(f"(float[4,32] x) => (uint8[4,32] y) {{ y = QuantizeLinear <{attributes}> (x, s) }}", scales("s", *shape))
+    with pytest.raises(UnsupportedError, match=said):
+        one_island(m)
+
+
 def test_more_blocks_than_scales() -> None:
     m = model(
         "(float[64,4] x) => (float[64,4] y) { d = DequantizeLinear <axis = 0, block_size = 16> (w, s)  y = Add (x, d) }",

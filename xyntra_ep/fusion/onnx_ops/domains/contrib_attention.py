@@ -1,4 +1,4 @@
-"""What ONNX Runtime's transformer optimizer writes in place of an attention layer and of the embeddings before the first.
+"""What ONNX Runtime's transformer optimizer writes in place of an attention layer.
 
 Masks are those of the CPU provider: a padded key's score is lowered by ``mask_filter_value`` and no more, a key after the query
 is never seen, except by the last query, which sees all.
@@ -20,9 +20,7 @@ from xyntra_ep.fusion.onnx_ops._operands import (
     float_input,
     maybe,
     one,
-    require_indices,
     wanted_outputs,
-    wrapped,
 )
 from xyntra_ep.fusion.onnx_ops.movement.movement import concat, part
 from xyntra_ep.fusion.onnx_ops.products.attention import (
@@ -34,21 +32,17 @@ from xyntra_ep.fusion.onnx_ops.products.attention import (
     split_heads,
 )
 from xyntra_ep.fusion.onnx_ops.products.linear import as_dtype, matmul
-from xyntra_ep.fusion.onnx_ops.rows.normalization import layer_norm
-from xyntra_ep.fusion.onnx_ops.rows.reduction import per_row, rows
 from xyntra_ep.fusion.onnx_ops.rows.softmax import softmax
 from xyntra_ep.fusion.op_spec import FLAG, FLOATS, INDICES, OpSpec, takes
 from xyntra_ep.fusion.tensor import Map, Tensor
 from xyntra_ep.fusion.trace import Context
 from xyntra_ep.tracea.core_ir import expr as E
-from xyntra_ep.tracea.core_ir.dims import Size, either, eq, le
+from xyntra_ep.tracea.core_ir.dims import Size, both, either, eq, le
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.expr import Expr
-from xyntra_ep.tracea.core_ir.ops import ReduceKind, Stage
 
 _FILTER = -10000.0  # the default of mask_filter_value
 _OF_ONE_INPUT = ("Attention", "QAttention")  # queries, keys and values are made of
-_EPSILON = 1e-12  # of EmbedLayerNormalization
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,8 +80,9 @@ def _attend(c: Context, node: Node, heads: _Heads, mask: Tensor | None, bias: Te
             ends = part(mask, 0, 0, heads.scores[0])
             c.require_data(ends, lambda v, _: E.call("lt", v, E.const(0)), "mask_index value is negative")
         padded = _padded(c.checks, node, mask, heads.scores, len(operands))
-        value = E.call("add", value, E.call("where", padded, f(float(node.attr("mask_filter_value", _FILTER))), f(0)))
-        operands.append(mask)
+        if padded is not None:
+            value = E.call("add", value, E.call("where", padded, f(float(node.attr("mask_filter_value", _FILTER))), f(0)))
+            operands.append(mask)
     if node.attr("unidirectional", 0):
         queries, keys = heads.scores[2:]
         seen = E.call("le", here[3], E.call("add", here[2], E.size(heads.past)))
@@ -98,9 +93,11 @@ def _attend(c: Context, node: Node, heads: _Heads, mask: Tensor | None, bias: Te
     return join_heads(as_dtype(matmul(c, weights, heads.v), heads.q.dtype))
 
 
-def _padded(checks: Checks, node: Node, mask: Tensor, scores: Sequence[Size], operand: int) -> Expr:
-    """Whether a key is padding. ``mask``: flags [B, T] or [B, S, T], ends [B], or ends and then starts [2B]."""
+def _padded(checks: Checks, node: Node, mask: Tensor, scores: Sequence[Size], operand: int) -> Expr | None:
+    """Whether a key is padding; None: none is. ``mask``: flags [B, T] or [B, S, T], ends [B], or ends and then starts [2B]."""
     batch, key = E.axis(0), E.axis(3)
+    if mask.rank == 2 and node.op_type in _OF_ONE_INPUT:
+        return _flagged(checks, node, mask, scores, operand)
     if mask.rank in (2, 3):
         wanted = (scores[0], scores[3]) if mask.rank == 2 else (scores[0], *scores[2:])
         for have, want in zip(mask.shape, wanted, strict=True):
@@ -115,10 +112,28 @@ def _padded(checks: Checks, node: Node, mask: Tensor, scores: Sequence[Size], op
     if node.op_type not in _OF_ONE_INPUT:
         checks.require_equal(mask.shape[0], scores[0], "'key_padding_mask' shape is not expected")
         return after
-    both = eq(mask.shape[0], 2 * scores[0])  # which of the two it is may show only at run time
-    checks.require(either(eq(mask.shape[0], scores[0]), both), f"{node.op_type}: the mask's shape does not fit")
-    start = E.load(operand, E.call("add", batch, E.size(both * scores[0])), dtype=mask.dtype)
-    return E.call("or", after, E.call("lt", key, E.call("mul", start, E.size(both))))
+    has_starts = eq(mask.shape[0], 2 * scores[0])  # which of the two it is may show only at run time
+    checks.require(either(eq(mask.shape[0], scores[0]), has_starts), f"{node.op_type}: the mask's shape does not fit")
+    start = E.load(operand, E.call("add", batch, E.size(has_starts * scores[0])), dtype=mask.dtype)
+    return E.call("or", after, E.call("lt", key, E.call("mul", start, E.size(has_starts))))
+
+
+def _flagged(checks: Checks, node: Node, mask: Tensor, scores: Sequence[Size], operand: int) -> Expr | None:
+    """Of flags [B, T]. One flag for all keys, [B, 1] or [1, 1], masks none: all scores would move alike. Which of the two it is
+    may show only at run time."""
+    (rows, width), batch, keys = mask.shape, scores[0], scores[3]
+    usual = both(*(1 if checks.same(have, want) else eq(have, want) for have, want in ((rows, batch), (width, keys))))
+    message = f"{node.op_type}: the mask's shape does not fit"
+    if usual != 0 and checks.assume(usual):
+        for have, want in ((rows, batch), (width, keys)):
+            checks.require_equal(have, want, message)
+        return E.call("le", E.load(operand, E.axis(0), E.axis(3), dtype=mask.dtype), E.const(0))
+    of_all = both(eq(width, 1), either(eq(rows, 1), eq(rows, batch)))
+    checks.require(either(usual, of_all), message)
+    if usual == 0:
+        return None
+    flag = E.load(operand, clamp_index(E.axis(0), rows), clamp_index(E.axis(3), width), dtype=mask.dtype)
+    return E.call("and", E.call("eq", E.size(usual), E.const(1)), E.call("le", flag, E.const(0)))
 
 
 def _multi_head_attention(c: Context, node: Node, inputs: Inputs) -> Sequence[Tensor]:
@@ -223,59 +238,6 @@ def _rotary_embedding(c: Context, node: Node, inputs: Inputs) -> Tensor:
     return join_heads(out) if flat else out
 
 
-def _embed_layer_normalization(c: Context, node: Node, inputs: Inputs) -> Sequence[Tensor]:
-    """Outputs: the result [B, S, H], how many tokens of a row are none of the padding [B], the sum before."""
-    tokens, segments, words, places, kinds = one(inputs, 0), maybe(inputs, 1), one(inputs, 2), one(inputs, 3), maybe(inputs, 4)
-    gamma, beta, mask, positions = one(inputs, 5), one(inputs, 6), maybe(inputs, 7), maybe(inputs, 8)
-    batch, length = tokens.shape
-    for t, table in ((tokens, words), (segments, kinds), (positions, places)):
-        if t is None or table is None:
-            continue
-        for have, want in zip(t.shape, tokens.shape, strict=True):
-            if t is not positions:
-                c.require_equal(have, want, "input_ids and segment_ids have different shapes")
-        require_indices(c, t, [table.shape[0]], "input index out of range", backwards=False)
-    if mask is not None:
-        for have, want in zip(mask.shape, tokens.shape, strict=True):
-            c.require_equal(have, want, "input_ids and mask have different shapes")
-    if positions is None:
-        c.require(le(length, places.shape[0]), "input index out of range")
-    for table in (places, kinds):
-        if table is not None:
-            c.require_equal(table.shape[1], words.shape[1], "the tables have different widths")
-    shape = (batch, length, words.shape[1])
-    operands: list[Tensor] = []
-
-    def row_of(table: Tensor, index: Expr) -> Expr:
-        operands.append(table)
-        return E.load(len(operands) - 1, clamp_index(index, table.shape[0]), E.axis(2), dtype=table.dtype)
-
-    def element(t: Tensor) -> Expr:
-        operands.append(t)
-        at = [E.const(0) if n == 1 else E.axis(i) for i, n in enumerate(t.shape)]
-        return E.load(len(operands) - 1, *at, dtype=t.dtype)
-
-    total = row_of(words, element(tokens))
-    total = E.call("add", total, row_of(places, E.axis(1) if positions is None else element(positions)))
-    if segments is not None and kinds is not None:
-        total = E.call("add", total, row_of(kinds, element(segments)))
-    summed = Tensor(shape, words.dtype, Map(inputs=tuple(operands), body=wrapped(words.dtype, total)))
-    (result,) = layer_norm(c, summed, gamma, beta, 2, float(node.attr("epsilon", _EPSILON)))
-    found = [result]
-    if wanted_outputs(node) > 1:
-        found.append(_ones_of_rows(c, tokens, mask))
-    return [*found, summed] if wanted_outputs(node) > 2 else found
-
-
-def _ones_of_rows(c: Context, tokens: Tensor, mask: Tensor | None) -> Tensor:
-    if mask is None:
-        return Tensor((tokens.shape[0],), DType.I32, Map(inputs=(), body=E.const(0, DType.I64)))
-    one_at = c.map([mask], lambda m: E.call("where", E.call("eq", m, E.const(1)), E.const(1), E.const(0)), DType.I32)
-    _, _, _, x = rows(one_at, [1])
-    stage = Stage(kind=ReduceKind.SUM, body=x, dtype=DType.I64)
-    return per_row(one_at, [1], [stage], E.acc_int(0), False, DType.I32)
-
-
 OPS = [
     OpSpec(
         name="com.microsoft.Attention",
@@ -307,12 +269,5 @@ OPS = [
         inputs=4,
         attributes=takes("num_heads", "rotary_embedding_dim", interleaved=FLAG, is_packed_batching=(0,), scale=(1.0,)),
         types=(FLOATS, INDICES, FLOATS, FLOATS),
-    ),
-    OpSpec(
-        name="com.microsoft.EmbedLayerNormalization",
-        lower=_embed_layer_normalization,
-        inputs=9,
-        attributes=takes("epsilon", mask_index_type=(1,)),
-        types=(INDICES, INDICES, FLOATS, FLOATS, FLOATS, FLOATS, FLOATS, INDICES, INDICES),
     ),
 ]

@@ -15,7 +15,7 @@ from xyntra_ep.fusion.op_spec import FLOATS, OpSpec, takes
 from xyntra_ep.fusion.tensor import Tensor
 from xyntra_ep.fusion.trace import Context
 from xyntra_ep.tracea.core_ir import expr as E
-from xyntra_ep.tracea.core_ir.dims import lt
+from xyntra_ep.tracea.core_ir.dims import either, eq, lt
 from xyntra_ep.tracea.core_ir.dtypes import DType
 
 DOMAIN = "ai.xyntra"
@@ -66,8 +66,10 @@ def _layer_norm_residual(c: Context, node: Node, inputs: Inputs) -> Sequence[Ten
 
 
 def _rms_norm(c: Context, node: Node, inputs: Inputs) -> Tensor:
-    x = float_input(inputs, 0)
-    (result,) = layer_norm(c, x, one(inputs, 1), None, x.rank - 1, float(node.attr("epsilon", 1e-6)), centred=False)
+    x, scale = float_input(inputs, 0), one(inputs, 1)
+    if scale.rank:  # its body would repeat a last axis of 1
+        c.require(either(eq(scale.shape[-1], 1), eq(scale.shape[-1], x.shape[-1])), "the scale is longer than the last axis")
+    (result,) = layer_norm(c, x, scale, None, x.rank - 1, float(node.attr("epsilon", 1e-6)), centred=False)
     return result
 
 

@@ -263,20 +263,24 @@ def _pad(c: Context, node: Node, inputs: Inputs) -> Tensor:
     after: list[Size] = [0] * t.rank
     for i, axis in enumerate(axes):
         before[axis], after[axis] = pads[i], pads[len(axes) + i]
-    t = _cropped(t, before, after)
-    if node.attr("mode", "constant") != "constant":
+    if any(isinstance(p, Dim) and not dims.known_nonnegative(p) for p in (*before, *after)):
+        raise UnsupportedError("pads of unknown sign")
+    if node.attr("mode", "constant") == "constant":  # as much as is added on one side may go on the other, and more than there is
+        cuts = [isinstance(b, int) and isinstance(a, int) and max(b, a) <= 0 for b, a in zip(before, after, strict=True)]
+        t = _cropped(t, *([p if cut else 0 for p, cut in zip(side, cuts, strict=True)] for side in (before, after)))
+        before, after = ([0 if cut else p for p, cut in zip(side, cuts, strict=True)] for side in (before, after))
+    else:
+        t = _cropped(t, before, after)
         for extent, *pair in zip(t.shape, before, after, strict=True):
             if any(isinstance(p, int) and p < 0 for p in pair):
                 c.require(dims.lt(0, extent), "nothing is left to repeat")
-    before, after = ([smax(0, p) if isinstance(p, int) else p for p in side] for side in (before, after))
+        before, after = ([smax(0, p) if isinstance(p, int) else p for p in side] for side in (before, after))
     shape = tuple(b + n + a for b, n, a in zip(before, t.shape, after, strict=True))
     return in_order(order_of(t), _padded(c, t, before, shape, node, fill))
 
 
 def _cropped(t: Tensor, before: list[Size], after: list[Size]) -> Tensor:
     """What negative pads leave."""
-    if any(isinstance(p, Dim) and not dims.known_nonnegative(p) for p in (*before, *after)):
-        raise UnsupportedError("pads of unknown sign")
     starts = [-smin(0, b) if isinstance(b, int) else 0 for b in before]
     shape = [n - s + (smin(0, a) if isinstance(a, int) else 0) for n, s, a in zip(t.shape, starts, after, strict=True)]
     if any(isinstance(n, int) and n < 0 for n in shape):

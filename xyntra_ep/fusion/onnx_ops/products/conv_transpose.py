@@ -66,7 +66,6 @@ def _conv_transpose(c: Context, node: Node, inputs: Inputs) -> Tensor:
     x = with_channels(c, x, channels)
     dilations = [int(d) for d in node.attr("dilations") or [1] * rank]
     for spatial in x.shape[2:]:
-        c.require(lt(0, spatial), "Input spatial dimension must be positive")
         if isinstance(spatial, Dim) and node.attr("output_shape") is not None:
             raise UnsupportedError("ConvTranspose to a given shape from an unknown one")
     pads, out = _transposed_window(node, x.shape[2:], kernel)

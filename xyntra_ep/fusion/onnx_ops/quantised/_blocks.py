@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from xyntra_ep.errors import UnsupportedError
-from xyntra_ep.fusion.onnx_ops.quantised._integers import dequantise
+from xyntra_ep.fusion.onnx_ops.quantised._integers import dequantise, quantise
 from xyntra_ep.fusion.onnx_ops.quantised._made_of import mark, quantised
 from xyntra_ep.fusion.tensor import BlockGemmNode, Map, Quantised, Tensor, View, literal
 from xyntra_ep.fusion.trace import Context
@@ -21,23 +21,33 @@ BLOCKS = (16, 32, 64, 128, 256)  # that kernels for products have
 
 def dequantised_blocks(c: Context, made_of: Quantised) -> Tensor:
     """The floats that ``made_of`` says, which scales and zero points are checked to fit."""
-    q, axis, block = made_of.q, made_of.axis, made_of.block
+    q, scale, zero, axis = made_of.q, made_of.scale, made_of.zero, made_of.axis
     assert axis is not None
+    body = dequantise(*_elements(c, q, scale, zero, axis, made_of.block))
+    return mark(Tensor(q.shape, scale.dtype, Map(inputs=(q, scale, *([] if zero is None else [zero])), body=body)), made_of)
+
+
+def quantised_blocks(c: Context, x: Tensor, scale: Tensor, zero: Tensor | None, axis: int, block: int, dtype: DType) -> Tensor:
+    """Integers of ``dtype`` that stand for ``x``, with a scale for each ``block`` elements of ``axis``."""
+    body = quantise(*_elements(c, x, scale, zero, axis, block), dtype)
+    return Tensor(x.shape, dtype, Map(inputs=(x, scale, *([] if zero is None else [zero])), body=body))
+
+
+def _elements(c: Context, t: Tensor, scale: Tensor, zero: Tensor | None, axis: int, block: int) -> tuple[Expr, Expr, Expr | None]:
+    """An element of ``t``, and the scale and zero point of its block, which are checked to fit."""
     if block < 0:
         raise UnsupportedError(f"block_size = {block}")
-    given = [t for t in (made_of.scale, made_of.zero) if t is not None]
-    for t in given:
-        if t.rank != q.rank:
-            raise UnsupportedError(f"a scale or zero point of rank {t.rank} for blocks of rank {q.rank}")
-        for i, (have, extent) in enumerate(zip(t.shape, q.shape, strict=True)):
-            c.require(
-                eq(have, ceildiv(extent, block) if i == axis else extent), "blocks are not as many as scales or zero points"
-            )
-    here = [E.axis(i) for i in range(q.rank)]
+    here = [E.axis(i) for i in range(t.rank)]
     of_block = [E.call("div", at, E.const(block)) if i == axis else at for i, at in enumerate(here)]
-    operands = [E.load(0, *here, dtype=q.dtype), *(E.load(j, *of_block, dtype=t.dtype) for j, t in enumerate(given, start=1))]
-    value = dequantise(operands[0], operands[1], operands[2] if len(operands) > 2 else None)
-    return mark(Tensor(q.shape, made_of.scale.dtype, Map(inputs=(q, *given), body=value)), made_of)
+    loads = [E.load(0, *here, dtype=t.dtype)]
+    for given in (scale, *([] if zero is None else [zero])):
+        if given.rank != t.rank:
+            raise UnsupportedError(f"a scale or zero point of rank {given.rank} for blocks of rank {t.rank}")
+        for i, (have, extent) in enumerate(zip(given.shape, t.shape, strict=True)):
+            wanted = ceildiv(extent, block) if i == axis else extent
+            c.require(eq(have, wanted), "blocks are not as many as scales or zero points")
+        loads.append(E.load(len(loads), *of_block, dtype=given.dtype))
+    return loads[0], loads[1], loads[2] if len(loads) > 2 else None
 
 
 def product_of_blocks(c: Context, a: Tensor, b: Tensor) -> Tensor | None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from xyntra_ep.errors import UnsupportedError
 from xyntra_ep.fusion.graph import Node
 from xyntra_ep.fusion.onnx_ops._operands import Inputs, f, maybe, normal_axis, one
-from xyntra_ep.fusion.onnx_ops.quantised._blocks import dequantised_blocks
+from xyntra_ep.fusion.onnx_ops.quantised._blocks import dequantised_blocks, quantised_blocks
 from xyntra_ep.fusion.onnx_ops.quantised._integers import dequantised, quantise, scalar_or_axis
 from xyntra_ep.fusion.onnx_ops.quantised._made_of import quantised, same_values
 from xyntra_ep.fusion.op_spec import FLAG, FLOATS, OpSpec, takes
@@ -40,6 +40,8 @@ def _quantize(c: Context, node: Node, inputs: Inputs) -> Tensor:
     made_of = quantised(x)
     if made_of is not None and _is_undone(made_of, one(inputs, 1), zero, dtype):
         return made_of.q
+    if block := int(node.attr("block_size", 0)):
+        return quantised_blocks(c, x, one(inputs, 1), zero, normal_axis(int(node.attr("axis", 1)), x.rank), block, dtype)
     parameters = _parameters(c, node, x, inputs)
     return c.map([x, *parameters], lambda v, s, *z: quantise(v, s, z[0] if z else None, dtype), dtype).named(x.shape)
 
@@ -115,7 +117,7 @@ OPS = [
         lower=_quantize,
         versions=(10, 28),
         inputs=3,
-        attributes=takes("axis", "output_dtype", block_size=(0,), saturate=FLAG, precision=(0, 1)),
+        attributes=takes("axis", "block_size", "output_dtype", saturate=FLAG, precision=(0, 1)),
         types=(FLOATS, FLOATS, LEVELS),
         note="to 8 or 16 bits",
     ),
