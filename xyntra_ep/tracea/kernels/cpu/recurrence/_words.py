@@ -109,11 +109,10 @@ def pack_words(op: Recurrence, panels: Panels, words: Words, context: BuildConte
     )
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class QuantisedRows:
-    """The vector of one stage as each unit has it."""
+    """The vector that a superstep multiplies, as each unit has it."""
 
-    words: Words
     data: Var
     scales: Var
     offsets: Var
@@ -128,15 +127,22 @@ class QuantisedRows:
         row = ceildiv(memory.padded * words.left.bytes, _LINE_BYTES) * (_LINE_BYTES // words.left.bytes)
         assert isinstance(row, int)
         rounded = ceildiv(rows, _LINE_BYTES // 4) * (_LINE_BYTES // 4)
-        found = []
-        sizes = (("bytes", words.left, rows * row), ("scales", DType.F32, rounded), ("offsets", DType.I32, 2 * rounded))
-        for name, dtype, size in sizes:
-            found.append(kernel.buffer(name, dtype, writable=True))
+
+        def buffer(name: str, dtype: DType, size: Size) -> Var:
             memory.buffers.append(TempBuffer(name=name, size_bytes=units * size * dtype.bytes))
+            return kernel.buffer(name, dtype, writable=True)
+
         width = memory.op.domain[3]
         assert isinstance(width, int)
-        function = _quantise(kernel, words, width, memory.lanes)
-        return cls(words, *found, kernel.param(rows), kernel.param(rounded), row, function)
+        return cls(
+            data=buffer("bytes", words.left, rows * row),
+            scales=buffer("scales", DType.F32, rounded),
+            offsets=buffer("offsets", DType.I32, 2 * rounded),
+            rows=kernel.param(rows),
+            rounded=kernel.param(rounded),
+            row=row,
+            function=_quantise(kernel, words, width, memory.lanes),
+        )
 
     def make(self, kernel: KernelBuilder, vector: Vector, unit: Rvalue, direction: Rvalue, step: Rvalue) -> None:
         """Those of ``unit``."""
@@ -198,7 +204,8 @@ def _over_lanes(b: BlockBuilder, op: str, v: Var) -> Rvalue:
 
 
 def _code(kernel: KernelBuilder, block: BlockBuilder, results: Sequence[Rvalue], lanes: int = 1) -> ScalarCode:
-    def leaf(e: Expr, lanes: int) -> Rvalue:
-        return results[e.attr]
+    def leaf(e: Expr, _: int) -> Rvalue:
+        number: int = e.attr
+        return results[number]
 
     return ScalarCode(kernel, block, lanes, leaf, lambda _: DType.F32)
