@@ -34,7 +34,7 @@ def quantised_lstm(
     **attributes: Any,
 ) -> tuple[onnx.ModelProto, dict[str, Any]]:
     """``each``: scales and zero points of each column; ``given``: of what may be left out; what is not ``fed`` is a constant.
-    Steps, rows and the width are also symbols where they are those of something that is fed."""
+    Sizes of what is fed are unknown, but for weights."""
     rng = np.random.default_rng((seed, steps, rows, width))
     d = 2 if direction == "bidirectional" else 1
     shapes = {"X": (steps, rows, DEPTH), "h": (d, rows, width), "c": (d, rows, width), "B": (d, 8 * width), "P": (d, 3 * width)}
@@ -42,9 +42,9 @@ def quantised_lstm(
     info = np.iinfo(dtype)
     for name, depth in (("W", DEPTH), ("R", width)):
         data[name] = rng.integers(info.min, info.max + 1, (d, depth, 4 * width)).astype(dtype)
-        shape = (d, 4 * width) if each else (d,)
-        data[f"{name}_scale"] = (rng.uniform(0.5, 1.5, shape) / np.sqrt(depth) / 64).astype(np.float32)
-        data[f"{name}_zero"] = np.full(shape, zero, dtype)
+        of_columns = (d, 4 * width) if each else (d,)
+        data[f"{name}_scale"] = (rng.uniform(0.5, 1.5, of_columns) / np.sqrt(depth) / 64).astype(np.float32)
+        data[f"{name}_zero"] = np.full(of_columns, zero, dtype)
     if lengths is not None:
         data["lengths"] = np.array(lengths, np.int32)
     names = [n if n in data and (n not in ALL or n in given) else "" for n in NAMES]

@@ -54,7 +54,7 @@ def _projected(c: Context, layer: Layer, w: Tensor, scale: Tensor, zero: Tensor 
     q, x_scale, x_zero = dynamically_quantised(c, x, _seen(layer))
     above = c.map(
         [sums_along(q, [2]), x_zero],
-        lambda total, z: E.call("wrap_i32", E.call("sub", total, E.call("mul", z, E.size(x.shape[2])))),
+        lambda total, z: E.call("wrap_i32", E.call("sub", total, E.call("mul", z, E.size(w.shape[1])))),
         DType.I32,
     )
     if d > 1:  # the directions are a batch
@@ -110,11 +110,13 @@ def _product(cell: Cell, scale: Tensor, zero: Tensor | None, g: int) -> Expr:
 
 def _dynamic_quantize_lstm(c: Context, node: Node, inputs: Inputs) -> Sequence[Tensor]:
     x, w, r = (one(inputs, i) for i in range(3))
-    if x.rank != 3 or r.rank != 3:
-        raise UnsupportedError(f"X of rank {x.rank}, R of rank {r.rank}")
+    for name, t in (("X", x), ("W", w), ("R", r)):
+        if t.rank != 3:
+            raise UnsupportedError(f"{name} of rank {t.rank}")
     layer = layer_of(c, node, inputs, _GATES, r.shape[1])
     d, n = layer.directions, layer.width
-    w = shaped(c, w, (d, x.shape[2], layer.columns), "W")
+    c.require_equal(x.shape[2], w.shape[1], "the shape of W does not fit")
+    w = shaped(c, w, (d, w.shape[1], layer.columns), "W")  # its own depth: what is summed up of a constant is constant
     r = shaped(c, r, (d, n, layer.columns), "R")
     w_scale, w_zero = _parameters(c, layer, inputs, 8, "W")
     r_scale, r_zero = _parameters(c, layer, inputs, 10, "R")

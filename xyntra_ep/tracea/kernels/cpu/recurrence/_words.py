@@ -58,6 +58,18 @@ def words_of(op: Recurrence, caps: Capabilities) -> Words | None:
     return BYTE_QUADS if caps.vnni else I16_PAIRS
 
 
+def rate_of(words: Words | None) -> int:
+    """How many products it makes where f32 makes one: without VNNI a product of two and its sum are two instructions."""
+    return words.depth if words is BYTE_QUADS else 1
+
+
+def quantising_ns(op: Recurrence, caps: Capabilities) -> Size:
+    """What a step's states of one direction take (Zen 4: 3 to 4 for a vector)."""
+    width = op.domain[3]
+    assert isinstance(width, int)
+    return op.domain[2] * (-(-width // caps.lanes) * 4 + 20) if op.of_bytes else 0
+
+
 def pack_words(op: Recurrence, panels: Panels, words: Words, context: BuildContext) -> KernelCall:
     """As ``pack``. A unit is a panel of one direction; what does not exist is 0."""
     r, lanes, width, depth = op.inputs[0], panels.lanes, panels.width, words.depth

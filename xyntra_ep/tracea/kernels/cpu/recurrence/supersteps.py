@@ -15,12 +15,13 @@ L2 is read from there for the most part. What a chunk computes does not depend o
 from __future__ import annotations
 
 from xyntra_ep.tracea.core_ir.dims import Size, le, product, smax, smin, typical
+from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.ops import Recurrence
 from xyntra_ep.tracea.kernels.cpu.gemm._rows import divide_rows
 from xyntra_ep.tracea.kernels.cpu.recurrence._memory import COUNTS, MOST_CHUNKS, Memory, for_each_vector
 from xyntra_ep.tracea.kernels.cpu.recurrence._panels import Panels, pack, panels_of
 from xyntra_ep.tracea.kernels.cpu.recurrence._step import StepCode, groups_of
-from xyntra_ep.tracea.kernels.cpu.recurrence._words import QuantisedRows, pack_words, words_of
+from xyntra_ep.tracea.kernels.cpu.recurrence._words import QuantisedRows, pack_words, quantising_ns, rate_of, words_of
 from xyntra_ep.tracea.kernels.shared.epilogue import Epilogue
 from xyntra_ep.tracea.kernels.variant import BuildContext, Config, KernelCall, Variant
 from xyntra_ep.tracea.semantic_ir.builder import KernelBuilder
@@ -55,11 +56,14 @@ def step_ns(op: Recurrence, caps: Capabilities) -> Size:
     the cells."""
     _, _, rows, width = op.domain
     assert isinstance(width, int)
+    words = words_of(op, caps)
     weights = op.gates * width * width
-    near = 4 * weights <= caps.l2_bytes
-    reading = int(4 * weights / (caps.fma_gflops * (0.9 if near else 0.8)))
+    size = weights * (DType.F32 if words is None else words.right).bytes
+    near = size <= caps.l2_bytes
+    reading = int(size / (caps.fma_gflops * (0.9 if near else 0.8)))
     cells = -(-width // caps.lanes) * _VECTOR_NS
-    return smax(2 * weights * rows // max(1, int(0.9 * caps.fma_gflops)), reading) + rows * cells + 60
+    products = 2 * weights * rows // max(1, int(0.9 * caps.fma_gflops * rate_of(words)))
+    return smax(products, reading) + rows * cells + quantising_ns(op, caps) + 60
 
 
 def total_ns(op: Recurrence, caps: Capabilities) -> Size:
@@ -219,12 +223,13 @@ class _Part:
 
 def chunks_of(op: Recurrence, panels: tuple[Panels, ...]) -> Size:
     """Into how many chunks a step is parted: as many as are worth the wait at its end, at most one for each panel."""
+    rate = rate_of(panels[0].words)
     flops = 2 * op.gates * op.domain[3] * op.domain[3] * op.domain[2]
     most, number, before = min(p.number for p in panels), 1, 1
     found: Size = number
     for number, least in _CHUNKED_FLOPS:
         if number <= most:
-            found = found + (number - before) * le(least, flops)
+            found = found + (number - before) * le(least * rate, flops)
             before = number
     return found
 
