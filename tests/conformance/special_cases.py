@@ -257,9 +257,20 @@ def _of_scaled_bytes() -> list[SpecialCase]:
     half: Array = np.array(0.5, F32)
     share, large, none = np.array(1 / 256, F32), np.array(300, F32), np.array(0, np.int8)
 
-    def add(op: str, feeds: Sequence[Array], constants: Sequence[Array | None], label: str, **attributes: Any) -> None:
+    def add(
+        op: str, feeds: Sequence[Array], constants: Sequence[Array | None], label: str, absolute: float = 0.0, **attributes: Any
+    ) -> None:
         found.append(
-            SpecialCase(op=op, feeds=feeds, constants=constants, label=label, attributes=attributes, domain=CONTRIB, fixed=True)
+            SpecialCase(
+                op=op,
+                feeds=feeds,
+                constants=constants,
+                label=label,
+                attributes=attributes,
+                domain=CONTRIB,
+                fixed=True,
+                absolute=absolute,
+            )
         )
 
     for dtype in (np.uint8, np.int8):
@@ -291,7 +302,8 @@ def _of_scaled_bytes() -> list[SpecialCase]:
     matrices = [np.resize(integers(np.int8) // 2, (1, k, 20)) for k in (9, 5)]
     parameters: list[Array] = [np.array([1 / 256], F32), np.array([0], np.int8)] * 2
     recurrent = [*matrices, *[None] * 5, *parameters]
-    add("DynamicQuantizeLSTM", [wide.reshape(7, 1, 9)], recurrent, "", hidden_size=5)  # gates that large numbers saturate
+    # Large numbers saturate its gates, which are 1e-38 then and not 0.
+    add("DynamicQuantizeLSTM", [wide.reshape(7, 1, 9)], recurrent, "", absolute=1e-30, hidden_size=5)
     return found
 
 
