@@ -303,7 +303,7 @@ def _of_scaled_bytes() -> list[SpecialCase]:
     parameters: list[Array] = [np.array([1 / 256], F32), np.array([0], np.int8)] * 2
     recurrent = [*matrices, *[None] * 5, *parameters]
     # Large numbers saturate its gates, which are 1e-38 then and not 0.
-    add("DynamicQuantizeLSTM", [wide.reshape(7, 1, 9)], recurrent, "", absolute=1e-30, hidden_size=5)
+    add("DynamicQuantizeLSTM", [wide.reshape(7, 1, 9)], recurrent, "", absolute=1e-20, hidden_size=5)
     return found
 
 
