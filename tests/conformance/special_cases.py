@@ -302,8 +302,8 @@ def _of_scaled_bytes() -> list[SpecialCase]:
     matrices = [np.resize(integers(np.int8) // 2, (1, k, 20)) for k in (9, 5)]
     parameters: list[Array] = [np.array([1 / 256], F32), np.array([0], np.int8)] * 2
     recurrent = [*matrices, *[None] * 5, *parameters]
-    # Large numbers saturate its gates, which are 1e-38 then and not 0.
-    add("DynamicQuantizeLSTM", [wide.reshape(7, 1, 9)], recurrent, "", absolute=1e-20, hidden_size=5)
+    # Large numbers saturate its gates: ONNX Runtime's sigmoid is 0 where it should be small.
+    add("DynamicQuantizeLSTM", [wide.reshape(7, 1, 9)], recurrent, "", absolute=1e-7, hidden_size=5)
     return found
 
 
