@@ -68,9 +68,14 @@ class Panels:
         return DType.F32 if self.words is None else self.words.right
 
     @property
+    def pass_rows(self) -> int:
+        """Steps of a pass, and the sums of bytes."""
+        return self.steps + (self.words is not None)
+
+    @property
     def pass_size(self) -> int:
         """Elements of a pass."""
-        return (self.steps + (self.words is not None)) * self.depth * self.together * self.lanes
+        return self.pass_rows * self.depth * self.together * self.lanes
 
     @property
     def size(self) -> int:

@@ -159,7 +159,8 @@ class _Products:
     def _at(self, k: Rvalue, place: int, v: int) -> Rvalue:
         """Where a vector of the panel is."""
         p = self.panels
-        return (k + place) * (p.together * p.lanes * p.depth) + (self.number * p.pass_size + v * p.lanes * p.depth)
+        start = (k + (self.number * p.pass_rows + place)) * (p.together * p.lanes * p.depth)
+        return start + v * p.lanes * p.depth if v else start
 
     def _step(self, k: Rvalue, place: int, sums: list[list[Var]]) -> None:
         p, block, words = self.panels, self.block, self.panels.words
