@@ -169,6 +169,12 @@ INDICES = [
            runs=[{"x": counted(4, 3, 3), "n": ints(*n, dtype=np.int32)}
                  for n in ((1, 1, 1), (4, 0, 2), (5, 1, 1), (-1, 1, 1), (1, 1), (1, 1, 1, 1))])
       for op, gates in (("LSTM", 4), ("GRU", 3), ("RNN", 1))),
+    Case(name="DynamicQuantizeLSTM, lengths and depth", outputs=("y",),
+         nodes=[node("DynamicQuantizeLSTM", "x w r _ n _ _ _ s z s z", hidden_size=2, domain="com.microsoft")],
+         constants={"w": np.ones((1, 3, 8), np.int8), "r": np.ones((1, 2, 8), np.int8),
+                    "s": ones(1) / 512, "z": np.zeros(1, np.int8)},
+         runs=[{"x": counted(4, 1, k), "n": ints(*n, dtype=np.int32)}
+               for k, n in ((3, (1,)), (3, (4,)), (3, (5,)), (3, (-1,)), (3, (1, 1)), (2, (1,)), (4, (1,)))]),
     Case(name="LSTM, states", nodes=[node("LSTM", "x w r _ _ h c", hidden_size=2)],
          constants={"w": ones(1, 8, 3), "r": ones(1, 8, 2)},
          runs=[{"x": counted(4, 3, 3), "h": ones(*h), "c": ones(*c)}

@@ -263,9 +263,20 @@ def _of_scaled_bytes() -> list[SpecialCase]:
     half: Array = np.array(0.5, F32)
     share, large, none = np.array(1 / 256, F32), np.array(300, F32), np.array(0, np.int8)
 
-    def add(op: str, feeds: Sequence[Array], constants: Sequence[Array], label: str, **attributes: Any) -> None:
+    def add(
+        op: str, feeds: Sequence[Array], constants: Sequence[Array | None], label: str, absolute: float = 0.0, **attributes: Any
+    ) -> None:
         found.append(
-            SpecialCase(op=op, feeds=feeds, constants=constants, label=label, attributes=attributes, domain=CONTRIB, fixed=True)
+            SpecialCase(
+                op=op,
+                feeds=feeds,
+                constants=constants,
+                label=label,
+                attributes=attributes,
+                domain=CONTRIB,
+                fixed=True,
+                absolute=absolute,
+            )
         )
 
     for dtype in (np.uint8, np.int8):
@@ -294,6 +305,11 @@ def _of_scaled_bytes() -> list[SpecialCase]:
     finite = np.clip(everywhere(F32)[np.isfinite(everywhere(F32))], -1e4, 1e4)
     wide = np.resize(finite[np.abs(finite) > 1e-30], (7, 9))
     add("DynamicQuantizeMatMul", [wide], [np.resize(integers(np.int8) // 2, (9, 5)), half], "")
+    matrices = [np.resize(integers(np.int8) // 2, (1, k, 20)) for k in (9, 5)]
+    parameters: list[Array] = [np.array([1 / 256], F32), np.array([0], np.int8)] * 2
+    recurrent = [*matrices, *[None] * 5, *parameters]
+    # Large numbers saturate its gates: ONNX Runtime's sigmoid is 0 where it should be small.
+    add("DynamicQuantizeLSTM", [wide.reshape(7, 1, 9)], recurrent, "", absolute=1e-7, hidden_size=5)
     return found
 
 

@@ -28,7 +28,7 @@ EXACT = frozenset(_EXACT.split())
 _COMPOSED = """
     Attention QAttention MultiHeadAttention GroupQueryAttention GroupNormalization InstanceNormalization LayerNormalization
     SkipLayerNormalization EmbedLayerNormalization QEmbedLayerNormalization MeanVarianceNormalization
-    QLinearAdd QLinearMul QLinearSigmoid QLinearSoftmax QLinearAveragePool
+    QLinearAdd QLinearMul QLinearSigmoid QLinearSoftmax QLinearAveragePool DynamicQuantizeLSTM
 """
 COMPOSED = frozenset(_COMPOSED.split())
 # Of each result, relative. Half precision: ORT rounds between steps that we take in float32. Double: ours are float32 inside.

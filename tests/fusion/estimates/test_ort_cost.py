@@ -14,11 +14,14 @@ from tests.support.models.graph_from_model import graph_from_model
 from tests.support.models.ml_models import single
 from tests.support.models.model_text import normal, parse
 from tests.support.models.onnx_text import Array, model_of
+from tests.support.models.quantised_lstm import DEPTH, quantised_lstm
 from xyntra_bench.ort_cases import KINDS
 from xyntra_bench.ort_integer_cases import KINDS as OF_INTEGERS
 from xyntra_ep.fusion.estimates.ort_cost import (
+    GATE_PRODUCTS,
     INTEGERS,
     PICKED,
+    QUANTISED_STEP,
     TABLES,
     WITH_TILES,
     WITHOUT_VNNI,
@@ -181,6 +184,16 @@ def test_a_recurrence_is_counted_as_its_case_was(name: str) -> None:
     node = graph_from_model(onnx.load_from_string(case.model())).nodes[0]
     found = load_of(node, sized, sized[:1], load())
     assert found is not None and found.row == name and found.units == case.units
+
+
+def test_a_quantised_recurrence_is_a_part_of_that_of_floats() -> None:
+    model, feeds = quantised_lstm(width=64, steps=10, rows=1, direction="bidirectional")
+    node = graph_from_model(model).nodes[0]
+    sized = [Sized(shape=feeds["X"].shape, dtype=DType.F32), *(Sized(shape=(2, k, 256), dtype=DType.I8) for k in (DEPTH, 64))]
+    found = load_of(node, sized, sized[:1], load())
+    products = 2 * 10 * 2 * 256 * (DEPTH + 64 + GATE_PRODUCTS)
+    assert found is not None and (found.row, found.steps, found.bytes) == ("LSTM.row", 10, 2 * 256 * (DEPTH + 64))
+    assert found.units == pytest.approx(QUANTISED_STEP * products)
 
 
 @pytest.mark.parametrize("bits", WIDTHS)

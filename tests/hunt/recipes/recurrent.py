@@ -1,4 +1,4 @@
-"""LSTM, GRU and RNN, with all that they may be given."""
+"""LSTM, GRU and RNN, with all that they may be given, and an LSTM of bytes."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import numpy as np
 
 from tests.hunt.generation.builder import WORLDS, Builder, Extent, Rejected, Value
 from tests.hunt.generation.feeds import Fill, Kind
+from tests.hunt.recipes._quantised import BYTES, ONE
 from tests.hunt.recipes._row import Build, Recipe, maybe
 
 UNIT = Fill(Kind.UNIT)
@@ -60,8 +61,45 @@ def _recurrent(op: str, gates: int, activations: int) -> Build:
     return build
 
 
+def _quantised(b: Builder) -> None:
+    """Of one row: ONNX Runtime quantises the states of several together. Its matrices are constants of 7 bits."""
+    steps, depth, hidden = b.extent(), b.pick((1, 3, 4, 8, 17)), b.pick((1, 3, 4, 8, 17))
+    if not all(steps):
+        raise Rejected("ONNX Runtime ends the process for an LSTM over nothing")
+    x = b.input([steps, ONE, _fixed(depth)], np.float32, UNIT, least=[1, None, None])
+    direction = b.pick((None, "forward", "reverse", "bidirectional"))
+    directions, dtype = 2 if direction == "bidirectional" else 1, b.pick(BYTES)
+    wide = 4 * hidden
+    matrices, parameters = [], []
+    for k in (depth, hidden):
+        low, high = (-64, 64) if dtype is np.int8 else (0, 128)
+        matrices.append(b.constant(b.rng.integers(low, high, (directions, k, wide)).astype(dtype)))
+        shape = (directions, wide) if b.chance(0.4) else (directions,)
+        zero = b.whole(low, high) if dtype is np.uint8 or len(shape) == 1 else 0
+        scales = b.rng.uniform(0.5, 1.5, shape) / (40 * np.sqrt(k))
+        parameters += [b.constant(scales.astype(np.float32)), b.constant(np.full(shape, zero, dtype))]
+    bias = maybe(b, b.tensor([_fixed(directions), _fixed(2 * wide)], np.float32, UNIT, fixed=0.9), 0.7)
+    lengths: Value | None = None
+    if b.chance(0.3):
+        most = min(steps)
+        lengths = b.by_world([np.asarray([b.whole(1, most)], np.int32) for _ in steps], low=0, high=most + 1)
+    state = [_fixed(directions), ONE, _fixed(hidden)]
+    states = [maybe(b, b.tensor(state, np.float32, UNIT), 0.4) for _ in range(2)]
+    peepholes = maybe(b, b.tensor([_fixed(directions), _fixed(3 * hidden)], np.float32, UNIT, fixed=0.9), 0.2)
+    attributes: dict[str, Any] = {
+        "direction": direction,
+        "hidden_size": hidden,
+        "clip": b.pick((None, None, None, 0.5)),
+        "input_forget": b.pick((None, None, None, 1)),
+    }
+    inputs = [x, *matrices, bias, lengths, *states, peepholes, *parameters]
+    skip = [i for i in range(3) if b.chance(0.3)]
+    b.node("DynamicQuantizeLSTM", inputs, outputs=3, skip=skip[:2], domain="com.microsoft", **attributes)
+
+
 ROWS = [
     Recipe(name="LSTM", build=_recurrent("LSTM", 4, 3)),
     Recipe(name="GRU", build=_recurrent("GRU", 3, 2)),
     Recipe(name="RNN", build=_recurrent("RNN", 1, 1)),
+    Recipe(name="com.microsoft.DynamicQuantizeLSTM", build=_quantised),
 ]

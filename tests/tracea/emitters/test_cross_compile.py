@@ -157,6 +157,7 @@ def _row_programs() -> Iterator[Program]:
     yield windows((1, 2, 13, 21), (2, 2), kind=ReduceKind.SUM, mean=True, dtype=DType.BF16)
     for cell in CELLS:
         yield recurrence(cell, 21, reverse=(False, True), lengths=True)
+        yield recurrence(cell, 21, reverse=(False, True), lengths=True, of_bytes=True)
 
 
 def admitted(caps: Capabilities) -> Iterator[tuple[Variant[Any], Program, BuildContext]]:

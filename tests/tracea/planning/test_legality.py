@@ -143,3 +143,22 @@ def test_recurrences(case: str) -> None:
     with pytest.raises(InvariantError) as error:
         check_program(program)
     assert message in str(error.value)
+
+
+def test_a_recurrence_is_of_floats_or_of_signed_bytes() -> None:
+    for dtype, problems in ((DType.F16, []), (DType.I8, []), (DType.U8, ["r is u8"])):
+        [op] = recurrence("lstm", 8).ops
+        r, *others = op.inputs
+        changed = dataclasses.replace(op, inputs=(dataclasses.replace(r, dtype=dtype), *others))
+        assert list(changed.problems()) == problems
+
+
+def test_what_the_products_of_bytes_leave_is_read_of_bytes_only() -> None:
+    """Their scale and their sum, behind the vectors."""
+    check_program(recurrence("lstm", 8, of_bytes=True))
+    program = recurrence("lstm", 8)
+    [op] = program.ops
+    assert isinstance(op, Recurrence)
+    program.ops[0] = dataclasses.replace(op, stages=(RecurrentStage(gates=4, factor=0, bodies=(acc(6), acc(7))),))
+    with pytest.raises(InvariantError, match="uses result 6 of 6"):
+        check_program(program)

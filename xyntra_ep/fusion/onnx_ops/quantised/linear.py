@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from xyntra_ep.errors import UnsupportedError
 from xyntra_ep.fusion.graph import Node
-from xyntra_ep.fusion.onnx_ops._operands import Inputs, f, maybe, normal_axis, one
+from xyntra_ep.fusion.onnx_ops._operands import Inputs, maybe, normal_axis, one
 from xyntra_ep.fusion.onnx_ops.quantised._blocks import dequantised_blocks, quantised_blocks
 from xyntra_ep.fusion.onnx_ops.quantised._integers import dequantised, quantise, scalar_or_axis
 from xyntra_ep.fusion.onnx_ops.quantised._made_of import quantised, same_values
@@ -14,12 +14,12 @@ from xyntra_ep.fusion.op_spec import FLAG, FLOATS, OpSpec, takes
 from xyntra_ep.fusion.tensor import Quantised, RowNode, Tensor
 from xyntra_ep.fusion.trace import Context
 from xyntra_ep.tracea.core_ir import expr as E
+from xyntra_ep.tracea.core_ir.byte_range import byte_range
 from xyntra_ep.tracea.core_ir.dtypes import FOUR_BITS, LEVELS, DType, from_ort
 from xyntra_ep.tracea.core_ir.expr import Expr
 from xyntra_ep.tracea.core_ir.ops import ReduceKind, Stage
 
 _INTEGERS = (*LEVELS, DType.I32)
-_HIGHEST = 255.0  # of an unsigned byte
 
 
 def _parameters(c: Context, node: Node, x: Tensor, inputs: Inputs) -> list[Tensor]:
@@ -71,12 +71,13 @@ def _dynamic_quantize(c: Context, node: Node, inputs: Inputs) -> Sequence[Tensor
     return dynamically_quantised(c, one(inputs, 0))
 
 
-def dynamically_quantised(c: Context, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """(bytes, their scale, their zero point). The range is that of the elements and 0, so that no elements have one as well. Rows
-    come first: threads share those."""
-    lines = x if x.rank > 1 else x.reshape((1, x.size))
+def dynamically_quantised(c: Context, x: Tensor, seen: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
+    """(bytes, their scale, their zero point). The range is that of the elements (of ``seen``, if that is given) and 0, so that no
+    elements have one as well. Rows come first: threads share those."""
+    seen = x if seen is None else seen
+    lines = seen if seen.rank > 1 else seen.reshape((1, seen.size))
     here = [E.axis(i) for i in range(lines.rank)]
-    low, high = _extremes(lines, E.load(0, *here, dtype=x.dtype))
+    low, high = _extremes(lines, E.load(0, *here, dtype=lines.dtype))
     node_ = RowNode(
         outer=(),
         inner=low.shape,
@@ -85,7 +86,7 @@ def dynamically_quantised(c: Context, x: Tensor) -> tuple[Tensor, Tensor, Tensor
             Stage(kind=ReduceKind.MIN, body=E.load(0, *here[:-1], dtype=DType.F32)),
             Stage(kind=ReduceKind.MAX, body=E.load(1, *here[:-1], dtype=DType.F32)),
         ),
-        outputs=tuple((body, True) for body in _range(E.acc(0), E.acc(1))),
+        outputs=tuple((body, True) for body in byte_range(E.acc(0), E.acc(1))),
     )
     scale, zero = Tensor((), DType.F32, node_), Tensor((), DType.U8, node_, output=1)
     y = c.map([x, scale, zero], lambda v, s, z: quantise(v, s, z, DType.U8), DType.U8).named(x.shape)
@@ -99,16 +100,6 @@ def _extremes(x: Tensor, element: Expr) -> tuple[Tensor, Tensor]:
         outer=x.shape[:-1], inner=x.shape[-1:], inputs=(x,), stages=stages, outputs=((E.acc(0), True), (E.acc(1), True))
     )
     return Tensor(x.shape[:-1], DType.F32, row), Tensor(x.shape[:-1], DType.F32, row, output=1)
-
-
-def _range(low: Expr, high: Expr) -> tuple[Expr, Expr]:
-    """The scale and the zero point of an unsigned byte for elements from ``low`` to ``high``."""
-    low, high = E.call("min", low, f(0)), E.call("max", high, f(0))
-    width = E.call("round_f32", E.call("sub", high, low))
-    scale = E.call("where", E.call("eq", low, high), f(1), E.call("round_f32", E.call("div", width, f(_HIGHEST))))
-    zero = E.call("round_f32", E.call("neg", E.call("round_f32", E.call("div", low, scale))))
-    clamped = E.call("min", E.call("max", zero, f(0)), f(_HIGHEST))
-    return scale, E.call("to_i", E.call("round", clamped))
 
 
 OPS = [

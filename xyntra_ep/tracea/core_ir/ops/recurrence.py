@@ -8,10 +8,13 @@ from typing import ClassVar, Self
 
 import numpy as np
 
+from xyntra_ep.tracea.core_ir import expr as E
+from xyntra_ep.tracea.core_ir.byte_range import byte_of, finite_byte_range
 from xyntra_ep.tracea.core_ir.dims import Size, product
+from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.expr import Expr, walk
 from xyntra_ep.tracea.core_ir.ops.core_op import Body, CoreOp, calls, unlike
-from xyntra_ep.tracea.core_ir.ops.memory import Memory, evaluate_expr
+from xyntra_ep.tracea.core_ir.ops.memory import Array, Memory, evaluate_expr
 from xyntra_ep.tracea.core_ir.ops.operand import Operand
 
 
@@ -20,7 +23,9 @@ class RecurrentStage:
     """A part of a time step: products of one vector with the next ``gates`` matrices of a Recurrence, and what follows of them.
 
     ``factor`` numbers the vector: the states at the step's begin come first, then the results of earlier stages of the step. A
-    body reads acc(g), the product with gate g, and acc(gates + v), the element of vector v.
+    body reads acc(g), the product with gate g, and acc(gates + v), the element of vector v. Of bytes (see `Recurrence`) the
+    products are integers, and behind the vectors come two results more: the scale of the bytes that were multiplied, and the sum
+    over k of what they are above their zero point, an integer.
     """
 
     gates: int
@@ -40,6 +45,10 @@ class Recurrence(CoreOp):
     has, taken as the nearest one in [0, T]. Further inputs feed the bodies, whose axes are (d, time, b, j), and ``initial``,
     which does not know the time. Where ``reverse[d]``, time runs from a row's last step to its first. State 0 is what the first
     stage multiplies; a stage may multiply the results of those before it, and no other state.
+
+    Where r is of signed bytes a vector is quantised before it is multiplied, each row of a batch by its own range
+    (`byte_range.py`): acc(g)[j] = sum_k (q[k] - zero) * r[d, g, k, j], modulo 2^32. A row with NaN or infinity in it has NaN for
+    its scale.
 
     ``output`` [D, T, B, n] is state 0 after each step, 0 where a row has no such step; ``finals`` [D, B, n] are the states after
     the last one, 0 for a row of no steps.
@@ -62,6 +71,11 @@ class Recurrence(CoreOp):
         return sum(stage.gates for stage in self.stages)
 
     @property
+    def of_bytes(self) -> bool:
+        """Whether what it multiplies is quantised."""
+        return self.inputs[0].dtype is DType.I8
+
+    @property
     def written(self) -> tuple[Operand, ...]:
         return tuple(o for o in (self.output, *self.finals) if o is not None)
 
@@ -77,7 +91,7 @@ class Recurrence(CoreOp):
     def expressions(self) -> list[Body]:
         found, vectors = [Body(body, 4) for body in self.initial], len(self.initial)
         for stage in self.stages:
-            found += [Body(body, 4, stage.gates + vectors) for body in stage.bodies]
+            found += [Body(body, 4, stage.gates + vectors + 2 * self.of_bytes) for body in stage.bodies]
             vectors += len(stage.bodies)
         return found
 
@@ -89,6 +103,8 @@ class Recurrence(CoreOp):
         yield from unlike("r", self.inputs[0].shape, (directions, self.gates, width, width))
         if not isinstance(directions, int) or not isinstance(width, int):
             yield "the number of directions or the width of a state is not known"
+        if not self.inputs[0].dtype.is_float and not self.of_bytes:
+            yield f"r is {self.inputs[0].dtype}"
         if len(self.reverse) != directions:
             yield f"{len(self.reverse)} orders of time for {directions} directions"
         if self.has_lengths:
@@ -129,7 +145,11 @@ class Recurrence(CoreOp):
                 vectors, gate = list(states), 0
                 for stage in self.stages:
                     acc = dict(enumerate(vectors, stage.gates))
-                    acc |= {g: np.matmul(vectors[stage.factor], r[d, gate + g]) for g in range(stage.gates)}
+                    factor = vectors[stage.factor]
+                    if self.of_bytes:
+                        factor, scale = _above_zero(factor, memory)
+                        acc |= {stage.gates + len(vectors): scale, stage.gates + len(vectors) + 1: factor.sum(-1, keepdims=True)}
+                    acc |= {g: _modulo(np.matmul(factor, r[d, gate + g])) for g in range(stage.gates)}
                     results = [evaluate_expr(e, memory, self.inputs, domain, acc, at) for e in stage.bodies]
                     vectors += results
                     gate += stage.gates
@@ -145,3 +165,18 @@ class Recurrence(CoreOp):
     def flops(self) -> Size:
         each = calls(*(body for stage in self.stages for body in stage.bodies))
         return (2 * self.gates * self.domain[3] + each) * product(self.domain)
+
+
+def _above_zero(vector: Array, memory: Memory) -> tuple[Array, Array]:
+    """The rows of ``vector`` as bytes less their zero points, and the scale of each."""
+    vector = vector.astype(np.float32).astype(np.float64)
+    domain = (*vector.shape[:-1], 1)
+    ends = dict(enumerate(extreme(vector, axis=-1, keepdims=True, initial=0.0) for extreme in (np.min, np.max)))
+    scale, zero = (evaluate_expr(e, memory, (), domain, ends) for e in finite_byte_range(E.acc(0), E.acc(1)))
+    q = evaluate_expr(byte_of(E.acc(0), E.acc(1), E.acc_int(2)), memory, (), vector.shape, {0: vector, 1: scale, 2: zero})
+    return q - zero, scale
+
+
+def _modulo(sums: Array) -> Array:
+    """Integers have 32 bits."""
+    return sums if sums.dtype.kind == "f" else sums.astype(np.int32).astype(np.int64)

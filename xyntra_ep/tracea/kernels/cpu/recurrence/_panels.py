@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from xyntra_ep.tracea.core_ir.dims import typical
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.ops import Recurrence
+from xyntra_ep.tracea.kernels.cpu.gemm._tile import Words
 from xyntra_ep.tracea.kernels.variant import BuildContext, KernelCall, Phase, TempBuffer, ValueBuffer
 from xyntra_ep.tracea.semantic_ir.builder import KernelBuilder
 from xyntra_ep.tracea.semantic_ir.capabilities import Capabilities
@@ -34,6 +35,7 @@ class Panels:
     rows: int
     width: int
     lanes: int
+    words: Words | None = None  # of bytes, see `_words.py`
 
     @property
     def vectors(self) -> int:
@@ -53,15 +55,38 @@ class Panels:
         return -(-self.width // self.columns)
 
     @property
+    def depth(self) -> int:
+        """Elements of a vector that a step multiplies."""
+        return 1 if self.words is None else self.words.depth
+
+    @property
+    def steps(self) -> int:
+        return -(-self.width // self.depth)
+
+    @property
+    def dtype(self) -> DType:
+        return DType.F32 if self.words is None else self.words.right
+
+    @property
+    def pass_rows(self) -> int:
+        """Steps of a pass, and the sums of bytes."""
+        return self.steps + (self.words is not None)
+
+    @property
+    def pass_size(self) -> int:
+        """Elements of a pass."""
+        return self.pass_rows * self.depth * self.together * self.lanes
+
+    @property
     def size(self) -> int:
         """Elements of a panel."""
-        return self.width * self.vectors * self.lanes
+        return self.passes * self.pass_size
 
     def buffer(self, directions: int) -> TempBuffer:
-        return TempBuffer(name=f"panels{self.stage}", size_bytes=directions * self.number * self.size * DType.F32.bytes)
+        return TempBuffer(name=f"panels{self.stage}", size_bytes=directions * self.number * self.size * self.dtype.bytes)
 
 
-def panels_of(op: Recurrence, caps: Capabilities) -> tuple[Panels, ...]:
+def panels_of(op: Recurrence, caps: Capabilities, words: Words | None = None) -> tuple[Panels, ...]:
     """Of each stage. Many rows with few vectors read a panel, which lies in L2, less often than few rows with many; where there
     are only few rows, all vectors go together."""
     rows, width = op.domain[2:]
@@ -71,6 +96,7 @@ def panels_of(op: Recurrence, caps: Capabilities) -> tuple[Panels, ...]:
     most = 2 + is_large
     if typical(rows) <= _FEW_ROWS:
         most = 4
+    beside = 1 + (words is not None and not caps.vnni)  # an element of the vector, and a product
     found: list[Panels] = []
     for s, stage in enumerate(op.stages):
         units = 2 if stage.gates == 1 or (not is_large and stage.gates % 2) else 1
@@ -84,9 +110,10 @@ def panels_of(op: Recurrence, caps: Capabilities) -> tuple[Panels, ...]:
                 first_gate=sum(before.gates for before in op.stages[:s]),
                 units=units,
                 together=together,
-                rows=min(_MOST_ROWS, sums // together, max(1, (caps.vector_registers - together - 1) // together)),
+                rows=min(_MOST_ROWS, sums // together, max(1, (caps.vector_registers - together - beside) // together)),
                 width=width,
                 lanes=caps.lanes,
+                words=words,
             )
         )
     return tuple(found)

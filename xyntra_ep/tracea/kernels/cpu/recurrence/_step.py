@@ -15,8 +15,10 @@ from xyntra_ep.tracea.core_ir.ops import Recurrence
 from xyntra_ep.tracea.kernels.cpu.gemm._rows import TileFamily, TileFunction, block_sizes
 from xyntra_ep.tracea.kernels.cpu.recurrence._memory import Memory, Result, Vector, time_of
 from xyntra_ep.tracea.kernels.cpu.recurrence._panels import Panels
+from xyntra_ep.tracea.kernels.cpu.recurrence._words import QuantisedRows
 from xyntra_ep.tracea.kernels.shared.epilogue import Epilogue
 from xyntra_ep.tracea.kernels.shared.index import Group
+from xyntra_ep.tracea.kernels.shared.words import as_words
 from xyntra_ep.tracea.kernels.variant import BuildContext
 from xyntra_ep.tracea.semantic_ir.builder import BlockBuilder, FunctionBuilder, KernelBuilder
 from xyntra_ep.tracea.semantic_ir.nodes import (
@@ -29,6 +31,7 @@ from xyntra_ep.tracea.semantic_ir.nodes import (
     Var,
     binary,
     f32,
+    i32,
     index,
     le,
     lt,
@@ -54,6 +57,7 @@ class StepCode:
         self._output = memory.result(op.output)
         self._finals = [memory.result(final) for final in op.finals]
         self._length = memory.lengths()
+        self.quantised: QuantisedRows | None = None
 
     def stage(self, panels: Panels) -> TileFamily:
         """f(vector, panel, direction, step, row, column) for each number of rows that a block may have."""
@@ -76,16 +80,21 @@ class StepCode:
         return self._family(panels, finish.function(self._kernel), cell)
 
     def _family(self, panels: Panels, finish: TileFunction, cell: Epilogue) -> TileFamily:
+        words = panels.words
+        vectors = [("h", PointerType(DType.F32))] if words is None else QuantisedRows.arguments(words)
+
         def body(block: FunctionBuilder, rows: int, args: list[Var]) -> None:
-            vector, panel, *at = args
+            (vector, *scaling), (panel, *at) = args[: len(vectors)], args[len(vectors) :]
             if not self._op.has_lengths:
                 self._fetch(block, panels, rows, at, cell)
-            sums = block.array("sums", DType.F32, rows * panels.vectors * panels.lanes)
+            sums = block.array("sums", sums_of(panels), rows * panels.vectors * panels.lanes)
+            width = self.vectors[0].width if self.quantised is None else self.quantised.row
             for number in range(panels.passes):
-                self._multiply(block, panels, rows, (vector, self.vectors[0].width), (panel, number), sums)
-            block.call(finish.function, sums, index(rows), *at, *finish.captured)
+                code = _Products(block, panels, rows, vector, width, panel, number)
+                code.store(code.sums(scaling[1] if scaling else None), sums)
+            block.call(finish.function, sums, *scaling, index(rows), *at, *finish.captured)
 
-        arguments: list[tuple[str, Type | PointerType]] = [("h", PointerType(DType.F32)), ("w", PointerType(DType.F32))]
+        arguments: list[tuple[str, Type | PointerType]] = [*vectors, ("w", PointerType(panels.dtype))]
         arguments += [(name, INDEX) for name in ("direction", "step", "row", "column")]
         sizes = block_sizes(self._op.domain[2], panels.rows)
         return TileFamily(self._kernel, f"stage{panels.stage}", sizes, arguments, body)
@@ -100,36 +109,76 @@ class StepCode:
             for u in range(p.units):
                 here.fetch([direction, time, row, column + u * p.lanes], _TIME)
 
-    def _multiply(
-        self, block: FunctionBuilder, p: Panels, rows: int, h: tuple[Var, int], w: tuple[Var, int], target: Var
-    ) -> None:
-        """One pass over all of the vector; few sums are taken in several parts of each."""
-        lanes, together, number = p.lanes, p.together, w[1]
-        parts = max(1, min(4, _SUMS // (rows * together), p.width))
-        sums = [
-            [[block.variable("c", Const(f32(lanes), 0.0)) for _ in range(together)] for _ in range(rows)] for _ in range(parts)
-        ]
 
-        def step(k: Rvalue, part: int, place: int) -> None:
-            at = block.let("from", (k + (number * p.width + place)) * (together * lanes))
-            ws = [block.let("w", block.load(w[0], at + v * lanes, lanes)) for v in range(together)]
-            for i in range(rows):  # one element of h alive at a time: 12 sums and 2 vectors leave no room for more
-                x = block.let("x", splat(block.load(h[0], k + (i * h[1] + place)), lanes))
-                for v, vector in enumerate(ws):
-                    block.assign(sums[part][i][v], Fma(x, vector, sums[part][i][v]))
+def sums_of(panels: Panels) -> DType:
+    return DType.F32 if panels.words is None else panels.words.sums
 
-        whole = p.width - p.width % parts
+
+@dataclass(frozen=True, slots=True)
+class _Products:
+    """One pass over all of a vector, for a block of rows, each ``width`` elements behind the last; few sums are taken in several
+    parts of each."""
+
+    block: FunctionBuilder
+    panels: Panels
+    rows: int
+    vector: Var
+    width: int
+    panel: Var
+    number: int
+
+    def sums(self, offsets: Var | None) -> list[list[Rvalue]]:
+        """By row and vector. ``offsets``: the zero points of bytes, times the sums of columns, are taken off."""
+        p, block = self.panels, self.block
+        parts = max(1, min(4, _SUMS // (self.rows * p.together), p.steps))
+        zero = Const(f32(p.lanes) if p.words is None else i32(p.lanes), 0)
+        sums = [[[block.variable("c", zero) for _ in range(p.together)] for _ in range(self.rows)] for _ in range(parts)]
+        whole = p.steps - p.steps % parts
         with block.loop("k", 0, whole, parts) as k:
             for part in range(parts):
-                step(k, part, part)
-        for k_left in range(whole, p.width):
-            step(index(k_left), k_left - whole, 0)
-        for i in range(rows):
-            for v in range(together):
+                self._step(k, part, sums[part])
+        for k_left in range(whole, p.steps):
+            self._step(index(k_left), 0, sums[k_left - whole])
+        totals: list[list[Rvalue]] = []
+        for i in range(self.rows):
+            totals.append([])
+            for v in range(p.together):
                 total: Rvalue = sums[0][i][v]
                 for part in range(1, parts):
                     total = total + sums[part][i][v]
-                block.store(target, (i * p.vectors + number * together + v) * lanes, total)
+                totals[-1].append(total)
+        if offsets is None:
+            return totals
+        ends = [self._at(index(p.steps), 0, v) for v in range(p.together)]
+        columns = [block.let("columns", block.load_words(self.panel, end, p.lanes)) for end in ends]
+        for i, row in enumerate(totals):
+            by = block.let("by", splat(as_words(block.load(offsets, 2 * i)), p.lanes))
+            row[:] = [total - by * column for total, column in zip(row, columns, strict=True)]
+        return totals
+
+    def _at(self, k: Rvalue, place: int, v: int) -> Rvalue:
+        """Where a vector of the panel is."""
+        p = self.panels
+        start = (k + (self.number * p.pass_rows + place)) * (p.together * p.lanes * p.depth)
+        return start + v * p.lanes * p.depth if v else start
+
+    def _step(self, k: Rvalue, place: int, sums: list[list[Var]]) -> None:
+        p, block, words = self.panels, self.block, self.panels.words
+        load = block.load if words is None else block.load_words
+        at = block.let("from", self._at(k, place, 0))
+        ws = [block.let("w", load(self.panel, at + v * p.lanes * p.depth, p.lanes)) for v in range(p.together)]
+        for i in range(self.rows):  # one element of h alive at a time: 12 sums and 2 vectors leave no room for more
+            element = k * p.depth if p.depth > 1 else k
+            x = block.let("x", splat(load(self.vector, element + (i * self.width + place * p.depth)), p.lanes))
+            for v, vector in enumerate(ws):
+                product = Fma(x, vector, sums[i][v]) if words is None else words.dot(x, vector, sums[i][v])
+                block.assign(sums[i][v], product)
+
+    def store(self, sums: list[list[Rvalue]], target: Var) -> None:
+        p = self.panels
+        for i, row in enumerate(sums):
+            for v, total in enumerate(row):
+                self.block.store(target, (i * p.vectors + self.number * p.together + v) * p.lanes, total)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,14 +197,20 @@ class _Finish:
 
     def function(self, kernel: KernelBuilder) -> TileFunction:
         b = FunctionBuilder(f"finish{self.panels.stage}")
-        sums, rows = b.argument("sums", PointerType(DType.F32)), b.argument("rows", INDEX)
+        sums = b.argument("sums", PointerType(sums_of(self.panels)))
+        scaling = [] if self.panels.words is None else QuantisedRows.arguments(self.panels.words)[1:]
+        given = [b.argument(name, kind) for name, kind in scaling]
+        rows = b.argument("rows", INDEX)
         direction, step, first, column = (b.argument(name, INDEX) for name in ("direction", "step", "row", "column"))
         with b.loop("i", 0, rows) as i:
             row = b.let("at", first + i)
             length = self.length(b, row)
+            scale: list[Rvalue] = []
+            if given:
+                scale = [b.let("scale", b.load(given[0], i)), b.let("above", as_words(b.load(given[1], i * 2 + 1)))]
             for u in range(self.panels.units):
                 lane = column + u * self.panels.lanes if u else column
-                place = _Place(b, direction, step, row, b.let("unit", lane), length)
+                place = _Place(b, direction, step, row, b.let("unit", lane), length, scale)
                 base = b.let("base", (i * self.panels.vectors + u * self.panels.gates) * self.panels.lanes)
                 self._vector(place, sums, base)
         captured = b.capture()
@@ -196,9 +251,12 @@ class _Finish:
 
     def _bodies(self, at: _Place, sums: Var, base: Rvalue, count: Rvalue | None) -> None:
         b, lanes, gates = at.block, self.panels.lanes, self.panels.gates
-        acc = {g: b.let("sum", b.load(sums, base + g * lanes, lanes)) for g in range(gates)}
+        acc = {g: b.let("sum", as_words(b.load(sums, base + g * lanes, lanes))) for g in range(gates)}
         used = {e.attr for e in walk(self.cell.root, *self.cell.more) if e.kind == "acc"}
-        for v, vector in enumerate(self.vectors):
+        known = len(self.op.initial) + sum(len(s.bodies) for s in self.op.stages[: self.panels.stage])
+        for i, value in enumerate(at.scale, gates + known):
+            acc |= {i: splat(value, lanes)} if i in used else {}
+        for v, vector in enumerate(self.vectors[:known]):
             if gates + v in used:
                 place = vector.at(at.direction, at.row, at.step) + at.unit
                 acc[gates + v] = b.let("old", b.load(vector.data, place, lanes))
@@ -227,3 +285,4 @@ class _Place:
     row: Rvalue
     unit: Rvalue
     length: Rvalue
+    scale: Sequence[Rvalue]  # and the sum, of a row of bytes

@@ -21,6 +21,7 @@ from xyntra_ep.tracea.kernels.cpu.gemm._rows import divide_rows
 from xyntra_ep.tracea.kernels.cpu.recurrence._memory import COUNTS, MOST_CHUNKS, Memory, for_each_vector
 from xyntra_ep.tracea.kernels.cpu.recurrence._panels import Panels, pack, panels_of
 from xyntra_ep.tracea.kernels.cpu.recurrence._step import StepCode, groups_of
+from xyntra_ep.tracea.kernels.cpu.recurrence._words import QuantisedRows, pack_words, quantising_ns, rate_of, words_of
 from xyntra_ep.tracea.kernels.shared.epilogue import Epilogue
 from xyntra_ep.tracea.kernels.variant import BuildContext, Config, KernelCall, Variant
 from xyntra_ep.tracea.semantic_ir.builder import KernelBuilder
@@ -45,7 +46,7 @@ _CHUNKED_FLOPS = ((2, 128 << 10), (4, 256 << 10), (8, 512 << 10), (16, 4 << 20))
 
 
 def admits(op: Recurrence, context: BuildContext) -> str | None:
-    if not all(o.dtype.is_float for o in (op.inputs[0], *(f for f in (op.output, *op.finals) if f is not None))):
+    if not all(o.dtype.is_float for o in (op.output, *op.finals) if o is not None):
         return "not of floats"
     return None if op.domain[3] != 0 else "states of no elements"
 
@@ -55,11 +56,14 @@ def step_ns(op: Recurrence, caps: Capabilities) -> Size:
     the cells."""
     _, _, rows, width = op.domain
     assert isinstance(width, int)
+    words = words_of(op, caps)
     weights = op.gates * width * width
-    near = 4 * weights <= caps.l2_bytes
-    reading = int(4 * weights / (caps.fma_gflops * (0.9 if near else 0.8)))
+    size = weights * (DType.F32 if words is None else words.right).bytes
+    near = size <= caps.l2_bytes
+    reading = int(size / (caps.fma_gflops * (0.9 if near else 0.8)))
     cells = -(-width // caps.lanes) * _VECTOR_NS
-    return smax(2 * weights * rows // max(1, int(0.9 * caps.fma_gflops)), reading) + rows * cells + 60
+    products = 2 * weights * rows // max(1, int(0.9 * caps.fma_gflops * rate_of(words)))
+    return smax(products, reading) + rows * cells + quantising_ns(op, caps) + 60
 
 
 def total_ns(op: Recurrence, caps: Capabilities) -> Size:
@@ -71,8 +75,10 @@ def cost_ns(op: Recurrence, config: Config, context: BuildContext) -> float:
 
 
 def build(op: Recurrence, config: Config, context: BuildContext) -> list[KernelCall]:
-    panels = panels_of(op, context.caps)
-    return [*(pack(op, p, context) for p in panels), _begin(op, context), _steps(op, panels, context)]
+    words = words_of(op, context.caps)
+    panels = panels_of(op, context.caps, words)
+    packed = [pack(op, p, context) if words is None else pack_words(op, p, words, context) for p in panels]
+    return [*packed, _begin(op, context), _steps(op, panels, context)]
 
 
 def _begin(op: Recurrence, context: BuildContext) -> KernelCall:
@@ -126,12 +132,16 @@ def _steps(op: Recurrence, panels: tuple[Panels, ...], context: BuildContext) ->
     counts = memory.counts()
     parts = []
     for p in panels:
-        parts.append(_Part(p, b.buffer("panels", DType.F32)))
+        parts.append(_Part(p, b.buffer("panels", p.dtype)))
         memory.buffers.append(p.buffer(memory.directions))
     code = StepCode(b, memory, context)
+    number = chunks_of(op, panels)
+    units = op.domain[0] * smin(number, _THREADS)
+    words = panels[0].words
+    if words is not None:
+        code.quantised = QuantisedRows.declare(b, memory, words, units)
     for part in parts:
         part.use(b, op, code)
-    number = chunks_of(op, panels)
     chunks, steps = b.param(number), b.param(op.domain[1])
     with b.units() as unit:
         direction = b.let("direction", unit % memory.directions)
@@ -151,7 +161,10 @@ def _steps(op: Recurrence, panels: tuple[Panels, ...], context: BuildContext) ->
                     with b.loop("i", 0, chunks) as i:
                         chunk = b.let("chunk", Select(returns, start + chunks - i, start + i) % chunks)
                         with b.when(b.claim(counts, done + _CLAIMS + chunk, superstep)):
-                            part.chunk(b, direction, step, (chunk, chunks), returns)
+                            if code.quantised is not None:
+                                with b.when(binary("eq", made, 0)):
+                                    code.quantised.make(b, part.factor, unit, direction, step)
+                            part.chunk(b, unit, direction, step, (chunk, chunks), returns)
                             b.assign(made, made + 1)
                             with b.when(lt(returns, mine)):
                                 b.assign(end, chunk)
@@ -165,7 +178,7 @@ def _steps(op: Recurrence, panels: tuple[Panels, ...], context: BuildContext) ->
         kernel=kernel,
         buffers=tuple(memory.buffers),
         params=params,
-        units=op.domain[0] * smin(number, _THREADS),
+        units=units,
         cost_ns=total_ns(op, context.caps),
     )
 
@@ -178,11 +191,20 @@ class _Part:
         self._matrices = matrices
 
     def use(self, kernel: KernelBuilder, op: Recurrence, code: StepCode) -> None:
-        self._factor = code.vectors[op.stages[self._panels.stage].factor]
+        self.factor = code.vectors[op.stages[self._panels.stage].factor]
+        self._quantised = code.quantised
         self._tiles = code.stage(self._panels)
         self._blocks = divide_rows(kernel, op.domain[2], self._panels.rows)
 
-    def chunk(self, b: KernelBuilder, direction: Rvalue, step: Rvalue, chunk: tuple[Rvalue, Rvalue], returns: Rvalue) -> None:
+    def chunk(
+        self,
+        b: KernelBuilder,
+        unit: Rvalue,
+        direction: Rvalue,
+        step: Rvalue,
+        chunk: tuple[Rvalue, Rvalue],
+        returns: Rvalue,
+    ) -> None:
         """Chunk i of n; backwards where the way ``returns``."""
         p, (i, n) = self._panels, chunk
         first, last = b.let("first", i * p.number // n), b.let("last", (i + 1) * p.number // n)
@@ -192,18 +214,22 @@ class _Part:
             column = b.let("column", panel * p.columns)
             with b.loop("block", 0, self._blocks.number) as block:
                 row = b.let("row", self._blocks.start(block))
-                vector = Offset(self._factor.data, b.let("vector", self._factor.at(direction, row, step)))
-                self._tiles.call(self._blocks.rows(block), [vector, matrix, direction, step, row, column])
+                if self._quantised is None:
+                    vector = [Offset(self.factor.data, b.let("vector", self.factor.at(direction, row, step)))]
+                else:
+                    vector = self._quantised.at(b, unit, row)
+                self._tiles.call(self._blocks.rows(block), [*vector, matrix, direction, step, row, column])
 
 
 def chunks_of(op: Recurrence, panels: tuple[Panels, ...]) -> Size:
     """Into how many chunks a step is parted: as many as are worth the wait at its end, at most one for each panel."""
+    rate = rate_of(panels[0].words)
     flops = 2 * op.gates * op.domain[3] * op.domain[3] * op.domain[2]
     most, number, before = min(p.number for p in panels), 1, 1
     found: Size = number
     for number, least in _CHUNKED_FLOPS:
         if number <= most:
-            found = found + (number - before) * le(least, flops)
+            found = found + (number - before) * le(least * rate, flops)
             before = number
     return found
 
