@@ -63,9 +63,8 @@ def _recurrent(op: str, gates: int, activations: int) -> Build:
 
 def _quantised(b: Builder) -> None:
     """Of one row: ONNX Runtime quantises the states of several together. Its matrices are constants of 7 bits."""
-    steps, depth, hidden = b.extent(), b.pick((1, 3, 4, 8, 17)), b.pick((1, 3, 4, 8, 17))
-    if not all(steps):
-        raise Rejected("ONNX Runtime ends the process for an LSTM over nothing")
+    depth, hidden = b.pick((1, 3, 4, 8, 17)), b.pick((1, 3, 4, 8, 17))
+    steps = tuple(max(1, n) for n in b.extent())  # ONNX Runtime ends the process for an LSTM over nothing
     x = b.input([steps, ONE, _fixed(depth)], np.float32, UNIT, least=[1, None, None])
     direction = b.pick((None, "forward", "reverse", "bidirectional"))
     directions, dtype = 2 if direction == "bidirectional" else 1, b.pick(BYTES)
