@@ -189,6 +189,10 @@ INDICES = [
          nodes=[node("Attention", "x w b m", num_heads=2, **MS)],
          runs=[{"x": counted(2, 3, 6) / 9, "m": ints(*(i % 2 for i in range(r * k)), dtype=np.int32).reshape(r, k)}
                for r, k in ((2, 3), (1, 1), (2, 1), (3, 1), (1, 3), (2, 2), (2, 4))]),
+    Case(name="Attention, lengths of keys", outputs=("y",), constants={"w": counted(6, 12) / 50, "b": counted(12) / 9},
+         nodes=[node("Attention", "x w b m", num_heads=2, **MS)],
+         runs=[{"x": counted(n, 3, 6) / 9, "m": np.resize(ints(2, 1, 3, dtype=np.int32), k)}
+               for n, k in ((2, 2), (2, 8), (2, 4), (2, 3), (1, 5), (0, 0), (0, 2), (0, 1))]),
     *(Case(name=f"{op}, images without elements", nodes=[node(op, "x w b", pads=[pad] * 4)],
            constants={"w": counted(3, 3, 3, 3), "b": counted(3)},
            runs=[{"x": counted(n, 3, h, w)} for n, h, w in ((1, 4, 5), (1, 0, 5), (1, 4, 0), (1, 0, 0), (0, 0, 4))])

@@ -8,6 +8,7 @@ import onnxruntime as ort
 from tests.hunt.case import Case
 from tests.hunt.generation.builder import Builder
 from tests.hunt.generation.generator import generate, runs_of
+from tests.hunt.recipes._quantised import weights
 
 
 def _cases(seed: int, numbers: range) -> list[Case]:
@@ -62,3 +63,15 @@ def test_no_run_goes_below_the_least_size_of_an_input() -> None:
         seen |= {np.shape(run.feeds[x.name]) for run in runs_of(b)}
     assert all(n >= 1 and c == 16 and w >= 4 for n, c, w in seen)
     assert {n for n, _, _ in seen} - {1, 2, 3} and {w for _, _, w in seen} - {4, 5, 9}, "sizes are changed all the same"
+
+
+def test_no_run_has_quantised_weights_without_elements() -> None:
+    """ONNX Runtime leaves sums of nothing unwritten, and a hunt finds what lay there."""
+    sizes = set()
+    for seed in range(40):
+        b = Builder(rng=np.random.default_rng(seed), opset=18, contrary=0.0)
+        w = weights(b, [(2, 2, 2), (3, 1, 4)])
+        b.one("DequantizeLinear", [w, b.constant(np.float32(1))])
+        if w.name in {i.name for i in b.inputs}:
+            sizes |= {np.shape(run.feeds[w.name]) for run in runs_of(b)}
+    assert len(sizes) > 3 and all(n and k for n, k in sizes)

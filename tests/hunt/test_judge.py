@@ -144,6 +144,11 @@ def test_a_mistake_of_the_hunter_is_no_success() -> None:
 def test_what_is_refused_on_purpose_is_told_apart() -> None:
     assert refused_on_purpose("XyntraEP_1_0: XyntraEP: Concat#0: shapes differ (x2 [0,1,1], x1 [1,1,1])")
     assert not refused_on_purpose("XyntraEP_1_0: XyntraEP: Gather#0: indices element out of data bounds (x1 [3])")
+    attention = "XyntraEP_1_0: XyntraEP: Attention#1: the mask does not broadcast: "
+    assert refused_on_purpose(attention + "16 and 1 (x4 [1,1,1,2])")
+    assert not refused_on_purpose(attention + "1 and 16 (x4 [1,1,1,2])") and not refused_on_purpose(
+        attention + "2 and 16 (x4 [2])"
+    )
     documented = (Path(__file__).resolve().parents[2] / "docs" / "hunting.md").read_text(encoding="utf-8")
     assert all(why in documented for why in REFUSED.values())
 

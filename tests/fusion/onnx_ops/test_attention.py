@@ -7,9 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.support.models.alternatives import one_island
 from tests.support.models.graph_from_model import trace_model
+from tests.support.models.model_text import check, normal, parse
 from tests.support.models.onnx_text import assert_same, model_of
-from tests.support.ort_version import newer_ort
+from tests.support.ort_version import is_older_ort, newer_ort
 from xyntra_ep.fusion.schedule import build_program
 from xyntra_ep.tracea.core_ir.ops import Attention, Gemm
 
@@ -51,3 +53,25 @@ def test_one_operation(attributes: str, declared: str, operand: str, kv_heads: i
         mask = rng.standard_normal(shape).astype(np.float32)
         feeds["mask"] = mask > -1 if "bool" in declared else mask
     assert_same(model, feeds)
+
+
+@pytest.mark.parametrize(("batch", "queries"), [(0, 3), (2, 0), (0, 0)])
+@pytest.mark.parametrize("opset", [24, 25])
+def test_nothing_to_attend(opset: int, batch: int, queries: int) -> None:
+    """ONNX Runtime's kernel refuses it; from opset 25 on it has none, and computes the body of the function."""
+    model = parse("(float[B,2,S,4] q, float[B,2,T,4] k) => (float[B,2,S,4] y) { y = Attention (q, k, k) }", opset)
+    feeds = {"q": normal(batch, 2, queries, 4), "k": normal(batch, 2, 5, 4)}
+    if opset == 25 and not is_older_ort():
+        check(model, feeds)
+    for island in (one_island(model, trust) for trust in (True, False)):
+        assert any("must be greater than 0" in said for said in island.refusals(feeds)) == (opset == 24)
+        assert any("KV sequence length" in said for said in island.refusals({**feeds, "k": feeds["k"][:, :, :0]}))
+
+
+@pytest.mark.parametrize(
+    ("keys", "said"), [((3, 2, 5, 4), "different batch sizes"), ((2, 2, 5, 3), "queries and keys have different head sizes")]
+)
+def test_keys_that_do_not_fit(keys: tuple[int, ...], said: str) -> None:
+    model = parse("(float[B,2,S,4] q, float[C,2,T,D] k) => (float[B,2,S,D] y) { y = Attention (q, k, k) }", 25)
+    feeds = {"q": normal(2, 2, 3, 4), "k": normal(*keys)}
+    assert any(said in text for text in one_island(model, False).refusals(feeds))

@@ -57,11 +57,14 @@ def some_bytes(b: Builder, *, least: int = 1, most: int = 4) -> Value:
 
 
 def weights(b: Builder, extents: list[Extent], dtype: Any = None) -> Value:
-    """With elements in all worlds: ONNX Runtime leaves unwritten what is a sum of nothing."""
+    """With elements in all worlds and runs: ONNX Runtime leaves unwritten what is a sum of nothing."""
     dtype = dtype or b.pick((np.int8, np.int8, np.uint8))
     w = b.tensor(extents, dtype, fill_of(dtype, narrow=True), fixed=0.85)
     if not all(all(e) for e in w.extents):
         raise Rejected("sums of nothing")
+    for given in b.inputs:
+        if given.name == w.name:
+            b.least |= {size: 1 for size in given.sizes if isinstance(size, str)}
     return w
 
 

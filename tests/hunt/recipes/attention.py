@@ -26,6 +26,11 @@ def _sum(*parts: Extent) -> Extent:
     return tuple(sum(p) for p in zip(*parts, strict=True))
 
 
+def _ends(batch: Extent) -> Extent:
+    """Of a mask for kernels that pack tokens: the ends of keys come first."""
+    return tuple(3 * n + 2 for n in batch)
+
+
 def _mask(b: Builder, shape: list[Extent], *, cut: int = 0) -> Value:
     """Added or bool; of fewer axes, with ones."""
     wanted = [_fixed(1) if b.chance(0.25) else e for e in shape[b.whole(0, cut) if cut else 0 :]]
@@ -112,7 +117,7 @@ def _qattention(b: Builder) -> None:
     each = 3 * hidden if b.chance(0.4) else 0
     past = b.tensor([_fixed(2), batch, _fixed(heads), _small(b, 3), _fixed(width)], fixed=0) if b.chance(0.2) else None
     total = length if past is None else _sum(past.extents[3], length)
-    shapes: list[list[Extent]] = [[batch, total], [batch], [tuple(2 * n for n in batch)]]
+    shapes: list[list[Extent]] = [[batch, total], [batch], [tuple(2 * n for n in batch)], [_ends(batch)], [_fixed(1), _fixed(1)]]
     mask = maybe(b, b.tensor(b.pick(shapes), np.int32, Fill(Kind.INDEX, 0, 2), fixed=0.1))
     scales = [b.constant(np.asarray(v, np.float32)) for v in (0.02, [0.01] * each if each else 0.01)]
     zeros = [zero_point(b, np.uint8), zero_point(b, np.int8, each)]
@@ -131,7 +136,7 @@ def _multi_head(b: Builder) -> None:
     past = _small(b, 3) if b.chance(0.25) else None
     total = keys if past is None else _sum(past, keys)
     cache = [None, None] if past is None else [b.tensor([batch, _fixed(heads), past, _fixed(width)], fixed=0) for _ in range(2)]
-    shapes: list[list[Extent]] = [[batch, total], [batch], [batch, queries, total]]
+    shapes: list[list[Extent]] = [[batch, total], [batch], [_ends(batch)], [batch, queries, total]]
     mask = maybe(b, b.tensor(b.pick(shapes), np.int32, Fill(Kind.INDEX, 0, 2), fixed=0.1), 0.4)
     score = maybe(b, b.tensor([b.pick((batch, _fixed(1))), b.pick((_fixed(heads), _fixed(1))), queries, total], fixed=0), 0.3)
     b.node("MultiHeadAttention", [q, k, v, bias, mask, score, *cache], domain=MS, num_heads=heads,

@@ -20,6 +20,7 @@ MASKS: dict[str, tuple[str, Array]] = {
     "flags": ("int32[B, T] m", np.array([[1] * T, [1, 0, 1, 1, 1, 0, 0]], np.int32)),
     "flags of each query": ("int32[B, S, T] m", (RNG.random((B, S, T)) < 0.7).astype(np.int32)),
     "ends": ("int32[B] m", np.array([T, 4], np.int32)),
+    "ends, and what kernels that pack tokens want": ("int32[P] m", np.array([4, T, 0, 3, 5, 0, 3, 5], np.int32)),
 }
 
 

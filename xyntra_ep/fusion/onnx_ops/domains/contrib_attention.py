@@ -94,7 +94,8 @@ def _attend(c: Context, node: Node, heads: _Heads, mask: Tensor | None, bias: Te
 
 
 def _padded(checks: Checks, node: Node, mask: Tensor, scores: Sequence[Size], operand: int) -> Expr | None:
-    """Whether a key is padding; None: none is. ``mask``: flags [B, T] or [B, S, T], ends [B], or ends and then starts [2B]."""
+    """Whether a key is padding; None: none is. ``mask``: flags [B, T] or [B, S, T], ends [B] or
+    [3B + 2], or ends and then starts [2B]."""
     batch, key = E.axis(0), E.axis(3)
     if mask.rank == 2 and node.op_type in _OF_ONE_INPUT:
         return _flagged(checks, node, mask, scores, operand)
@@ -106,16 +107,19 @@ def _padded(checks: Checks, node: Node, mask: Tensor, scores: Sequence[Size], op
         return E.call("le", E.load(operand, *at, dtype=mask.dtype), E.const(0))
     if mask.rank != 1:
         raise UnsupportedError(f"{node.op_type} with a mask of rank {mask.rank}")
-    after = E.call("le", E.load(operand, batch, dtype=mask.dtype), key)
-    if checks.same(mask.shape[0], scores[0]):
-        return after
+    count, ends = mask.shape[0], E.call("le", E.load(operand, batch, dtype=mask.dtype), key)
+    only_ends = either(
+        eq(count, scores[0]), eq(count, 3 * scores[0] + 2)
+    )  # the latter is for kernels that pack tokens: more follows
+    if checks.same(count, scores[0]):
+        return ends
     if node.op_type not in _OF_ONE_INPUT:
-        checks.require_equal(mask.shape[0], scores[0], "'key_padding_mask' shape is not expected")
-        return after
-    has_starts = eq(mask.shape[0], 2 * scores[0])  # which of the two it is may show only at run time
-    checks.require(either(eq(mask.shape[0], scores[0]), has_starts), f"{node.op_type}: the mask's shape does not fit")
+        checks.require(only_ends, "'key_padding_mask' shape is not expected")
+        return ends
+    has_starts = eq(count, 2 * scores[0])  # which of them it is may show only at run time
+    checks.require(either(only_ends, has_starts), f"{node.op_type}: the mask's shape does not fit")
     start = E.load(operand, E.call("add", batch, E.size(has_starts * scores[0])), dtype=mask.dtype)
-    return E.call("or", after, E.call("lt", key, E.call("mul", start, E.size(has_starts))))
+    return E.call("or", ends, E.call("lt", key, E.call("mul", start, E.size(has_starts))))
 
 
 def _flagged(checks: Checks, node: Node, mask: Tensor, scores: Sequence[Size], operand: int) -> Expr | None:

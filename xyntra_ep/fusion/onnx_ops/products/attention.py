@@ -30,6 +30,7 @@ from xyntra_ep.tracea.core_ir.dims import Size, either, eq, le, lt, select
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.expr import Expr
 
+_OF_ITS_BODY = 25  # from this version on ONNX Runtime (1.32) has no kernel, and computes the body of the function
 RAW, SOFTCAPPED, MASKED, PROBABILITY = range(4)  # qk_matmul_output_mode
 
 
@@ -107,7 +108,7 @@ def _attention(c: Context, node: Node, inputs: Inputs) -> Sequence[Tensor]:
     if flat:
         q_heads, kv_heads = int(node.need("q_num_heads")), int(node.need("kv_num_heads"))
         q, k, v = (split_heads(c, t, n) for t, n in ((q, q_heads), (k, kv_heads), (v, kv_heads)))
-    for extent in (q.shape[0], q.shape[2]):
+    for extent in (q.shape[0], q.shape[2]) if node.version < _OF_ITS_BODY else ():
         c.require(lt(0, extent), "batch size and sequence lengths must be greater than 0")
     for t in (k, v):
         c.require_equal(t.shape[0], q.shape[0], "queries, keys and values have different batch sizes")
@@ -125,6 +126,7 @@ def _attention(c: Context, node: Node, inputs: Inputs) -> Sequence[Tensor]:
     if not isinstance(q_count, int) or not isinstance(kv_count, int) or q_count % kv_count:
         raise UnsupportedError("Attention with an unknown number of heads")
     sizes = Scores(batch=q.shape[0], heads=kv_count, group=q_count // kv_count, queries=q.shape[2], keys=k.shape[2])
+    c.require_equal(k.shape[3], q.shape[3], "queries and keys have different head sizes")
     rows = q.reshape((sizes.batch, kv_count, sizes.group * sizes.queries, q.shape[3]))
     raw = matmul(c, rows, k.permute((0, 1, 3, 2)))
     width = q.shape[3]
