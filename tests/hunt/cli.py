@@ -21,6 +21,7 @@ from tests.hunt.case import Class
 from tests.hunt.judge import Verdict
 from tests.hunt.processes.pool import Answer, Child
 from tests.hunt.processes.worker import Hunt, Inside
+from tests.hunt.recipes import RECIPES
 from tests.hunt.reduce import Reducer
 from tests.hunt.report import Report, write
 from xyntra_ep import knobs
@@ -169,11 +170,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--optimise", action="store_true", help="compile kernels as users do")
     parser.add_argument("--json", type=Path, metavar="FILE")
     chosen = parser.parse_args(arguments)
+    only = tuple(filter(None, chosen.only.split(",")))
+    if unknown := sorted(set(only) - {recipe.name for recipe in RECIPES}):
+        near = [recipe.name for recipe in RECIPES if recipe.name.rpartition(".")[2] in unknown]
+        parser.error(f"--only: no recipe is called {', '.join(unknown)}{f'. there is {near}' if near else ''}")
     environment = {"XYNTRA_CACHE_DIR": str(chosen.folder / "cache")}
     environment |= {} if chosen.optimise else fast_compiler(chosen.folder)
     plan = Plan(
         seed=chosen.seed, minutes=chosen.minutes, first=chosen.first, cases=chosen.cases, jobs=chosen.jobs,
-        only=tuple(filter(None, chosen.only.split(","))), environment=environment,
+        only=only, environment=environment,
         reduce_minutes=chosen.minutes / 2 if chosen.reduce_minutes is None else chosen.reduce_minutes,
     )  # fmt: skip
     started = time.monotonic()

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.hunt.case import Class
-from tests.hunt.cli import Plan, fast_compiler, hunt
+from tests.hunt.cli import Plan, fast_compiler, hunt, main
 from tests.hunt.report import Distinct, Report, write
 
 pytestmark = [pytest.mark.native, pytest.mark.compiler("cc")]
@@ -76,3 +76,9 @@ def test_no_fault_no_finding(tmp_path: Path) -> None:
     report = _hunt(tmp_path, "")
     assert report.counts["runs"] > 30
     assert not [line for line in report.beyond() if "wrong number" in line or "crash" in line]
+
+
+def test_a_recipe_that_does_not_exist_is_no_hunt_of_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--only", "Add,MatMulNBits"])
+    assert "no recipe is called MatMulNBits. there is ['com.microsoft.MatMulNBits']" in capsys.readouterr().err
