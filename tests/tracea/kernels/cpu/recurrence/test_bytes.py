@@ -47,9 +47,7 @@ def check(program: Program, data: Data, caps: Capabilities) -> list[Array]:
     return check_program(program, *data, caps, MAX_ERR, variants=VARIANTS)
 
 
-@pytest.mark.parametrize(
-    ("cell", "width"), [*(("lstm", n) for n in (1, 3, 8, 17, 64, 101, 256)), ("rnn", 3), ("rnn", 40), ("gru", 17)]
-)
+@pytest.mark.parametrize(("cell", "width"), [*(("lstm", n) for n in (1, 17, 64, 101)), ("rnn", 3), ("gru", 17)])
 def test_one_step(cell: str, width: int) -> None:
     program = recurrence(cell, width, of_bytes=True)
     for caps in runnable(*MACHINES):
@@ -57,7 +55,7 @@ def test_one_step(cell: str, width: int) -> None:
             check(program, data_for(cell, width, 1, rows), caps)
 
 
-@pytest.mark.parametrize("rows", [2, 16, 33])
+@pytest.mark.parametrize("rows", [2, 33])
 def test_rows(rows: int) -> None:
     for caps in runnable(*MACHINES):
         check(recurrence("lstm", 40, reverse=(False, True), of_bytes=True), data_for("lstm", 40, 1, rows, 2), caps)
@@ -147,7 +145,7 @@ def test_lanes_behind_the_last_unit_are_in_no_range() -> None:
         check(program, data_for("rnn", 21, 2, 3), caps)
 
 
-@pytest.mark.parametrize("special", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("special", [np.nan, -np.inf])
 def test_special_values_spoil_their_row(special: float) -> None:
     for place in (0, 17, 23):
         inputs, constants = data_for("lstm", 24, 3, 3)
