@@ -46,7 +46,7 @@ def level_sums(nodes: Iterable[Expr], bytes_of: Callable[[Expr], Ends | None]) -
     """Those of ``nodes`` that quantise such a sum, and how. ``bytes_of``: of an integer that is loaded, between what it lies
     where it is a byte."""
     for e in nodes:
-        if e.attr == "quantise" and e.kind == "call" and ends_of(e) is not None and e.args[1].kind == "const":
+        if e.attr == "quantise" and e.kind == "call" and ends_of(e) is not None:
             levels: dict[Expr, Ends] = {}
             found = _affine(e.args[0], bytes_of, levels)
             if found is not None and len(levels) == 2 and (made := _fitted(e, tuple(levels.items()), tuple(found.items()))):

@@ -128,6 +128,10 @@ def unlike_product(product: Product, inputs: Sequence[Operand]) -> Iterator[str]
         yield f"a product in {product} of {types[0]} and {types[1]}"
 
 
+INT8_LARGEST = 127.0  # of what is rounded to 8 bits
+INT8_LEAST = 2.0**-100  # a block has no smaller largest magnitude: its reciprocal would be no float
+
+
 def in_int8(a: Array, block: int) -> Array:
     """``a`` [..., k] after quantisation to 8 bits with a scale for each ``block`` along k, in f32: max |a| / 127; NaN where the
     block has an infinity or a NaN."""
@@ -138,9 +142,9 @@ def in_int8(a: Array, block: int) -> Array:
     blocks = padded.reshape(*a.shape[:-1], number, block)
     with np.errstate(invalid="ignore"):
         strange = (blocks - blocks).sum(-1, keepdims=True)
-        largest = np.maximum(np.nan_to_num(np.abs(blocks), nan=0.0).max(-1, keepdims=True), np.float32(2.0**-100))
-        level = np.rint(blocks * (np.float32(127) / largest))
-        found = level.astype(np.float64) * (largest * np.float32(1 / 127) + strange)
+        largest = np.maximum(np.nan_to_num(np.abs(blocks), nan=0.0).max(-1, keepdims=True), np.float32(INT8_LEAST))
+        level = np.rint(blocks * (np.float32(INT8_LARGEST) / largest))
+        found = level.astype(np.float64) * (largest * np.float32(1 / INT8_LARGEST) + strange)
     result: Array = found.reshape(padded.shape)[..., :depth]
     return result
 

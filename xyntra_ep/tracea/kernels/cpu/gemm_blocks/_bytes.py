@@ -17,6 +17,7 @@ from collections.abc import Sequence
 
 from xyntra_ep.tracea.core_ir.dims import product
 from xyntra_ep.tracea.core_ir.dtypes import DType
+from xyntra_ep.tracea.core_ir.ops.product import INT8_LARGEST, INT8_LEAST
 from xyntra_ep.tracea.kernels.cpu.gemm._left import LeftRows, rows_in_place
 from xyntra_ep.tracea.kernels.cpu.gemm._tile import Matrix, Tile
 from xyntra_ep.tracea.kernels.cpu.gemm_blocks._panels import Panels, Sums
@@ -45,9 +46,6 @@ from xyntra_ep.tracea.semantic_ir.nodes import (
     vmin,
 )
 
-LARGEST = 127.0
-LEAST = 2.0**-100  # what is smaller has a reciprocal that is no float
-_MIDDLE = 8
 _FOUR = 0x0F0F0F0F  # the integers in the even places of a word
 _QUADS = 2  # of a group
 _OF_WORD = (0, 2, 4, 6, 1, 3, 5, 7)  # where in a word an integer's step is, as rows have them
@@ -112,19 +110,19 @@ class BytePanels(Panels):
         strange = vectors[0] - vectors[0]  # 0, or NaN
         for v in vectors[1:]:
             peak, strange = vmax(Unary("abs", v), peak), strange + (v - v)
-        largest = k.let("largest", vmax(Reduce("max", k.let("peak", peak)), LEAST))
-        inverse = k.let("inverse", Splat(f32(lanes), binary("div", Const(f32(1), LARGEST), largest)))
+        largest = k.let("largest", vmax(Reduce("max", k.let("peak", peak)), INT8_LEAST))
+        inverse = k.let("inverse", Splat(f32(lanes), binary("div", Const(f32(1), INT8_LARGEST), largest)))
         total: Rvalue = Const(i32(lanes), 0)
         for i, v in enumerate(vectors):
-            level = k.let("level", Convert(i32(lanes), Unary("rint", vmin(v * inverse, LARGEST))))
+            level = k.let("level", Convert(i32(lanes), Unary("rint", vmin(v * inverse, INT8_LARGEST))))
             total = total + level
             k.store(made["rows"], row * self._depth + first + i * lanes, Shuffle(level, level, order))
         found = k.let("total", Reduce("add", k.let("totals", total)))
         nan = Reduce("add", k.let("strange", strange))
-        scale = k.let("scale", largest * Const(f32(1), 1 / LARGEST) + nan)
+        scale = k.let("scale", largest * Const(f32(1), 1 / INT8_LARGEST) + nan)
         at = k.let("at", row * self._weights.blocks + number)
         k.store(made["row_scales"], at, scale)
-        k.store(made["offsets"], at, found * -_MIDDLE)
+        k.store(made["offsets"], at, found * -self._weights.op.middle)
         if "row_sums" in made:
             k.store(made["row_sums"], at, scale * Convert(f32(1), found))
 
