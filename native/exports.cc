@@ -161,6 +161,8 @@ int xyntra_trace(int detail, uint64_t records) noexcept {
   }
 }
 
+void xyntra_trace_unless_told(const char* option) noexcept { xyntra::trace::set_default(option); }
+
 int xyntra_trace_ring(int* detail) noexcept {
   *detail = static_cast<int>(xyntra::trace::detail());
   return xyntra::trace::fd();

@@ -49,6 +49,8 @@ XYNTRA_EXPORT uint64_t xyntra_take_profile(char* buffer, uint64_t capacity) noex
 // What happens from now on goes into the trace (native/trace.h): 0 nothing, 1 on devices whole runs, 2 each step. `records`: a power of
 // two, how many the ring has if it is the first. Returns the ring's descriptor, which stays the library's; -1 where there is none.
 XYNTRA_EXPORT int xyntra_trace(int detail, uint64_t records) noexcept;
+// What is asked for where neither a session nor the environment says something: as the option `trace`.
+XYNTRA_EXPORT void xyntra_trace_unless_told(const char* option) noexcept;
 // The ring's descriptor and, in `detail`, what goes into it at the moment.
 XYNTRA_EXPORT int xyntra_trace_ring(int* detail) noexcept;
 // Of Python's side: a stage of planning on the calling thread; times are CLOCK_MONOTONIC.

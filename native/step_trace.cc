@@ -73,9 +73,11 @@ void StepTrace::add(std::size_t i, int64_t calls, int64_t tasks, const Evaluatio
   record.bytes = calls * evaluation.value(step.bytes_expr);
   record.calls = static_cast<uint32_t>(calls);
   record.tasks = static_cast<uint32_t>(tasks);
-  trace::put(record);
   const std::size_t used = std::min<std::size_t>(shares_.used.load(std::memory_order_relaxed), kMostThreads);
+  record.flags = static_cast<uint8_t>(std::min<std::size_t>(used, 255));
+  trace::put(record);
   record.kind = TraceKind::kShare;
+  record.flags = 0;
   record.flops = record.bytes = 0;
   const double scale = static_cast<double>(end_ns - begin_ns_) / static_cast<double>(std::max<uint64_t>(end_ticks - begin_ticks_, 1));
   const auto when = [&](uint64_t tick) {

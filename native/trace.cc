@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cerrno>
 #include <chrono>
 #include <climits>
@@ -30,6 +31,7 @@ struct State {
   std::map<std::string, uint32_t, std::less<>> names;
   std::map<std::string, uint32_t> plans, islands;  // by digest, and island of it
   std::map<std::string, uint32_t> files;
+  std::string unless_told;
 };
 
 State& state() {
@@ -52,6 +54,18 @@ struct Running {
   bool failed = false;
 };
 thread_local Running t_running;
+
+std::string trimmed(const std::string& text) {
+  constexpr const char* kBlank = " \t\r\n";
+  const std::size_t first = text.find_first_not_of(kBlank);
+  return first == std::string::npos ? std::string() : text.substr(first, text.find_last_not_of(kBlank) - first + 1);
+}
+
+// Whatever the case of its letters, as other values of options.
+bool is(const std::string& text, std::string_view word) {
+  return std::equal(text.begin(), text.end(), word.begin(), word.end(),
+                    [](char a, char b) { return std::tolower(static_cast<unsigned char>(a)) == b; });
+}
 
 std::string absolute(const std::string& path) {
   const std::string whole = expanded(path);
@@ -99,18 +113,32 @@ int fd() noexcept {
   return ring != nullptr ? ring->fd() : -1;
 }
 
+void set_default(const char* option) noexcept {
+  try {
+    const std::lock_guard lock(state().mutex);
+    state().unless_told = option;
+  } catch (const std::bad_alloc&) {
+    return;  // nothing is traced then
+  }
+}
+
 Options begin_as_asked(Options options, std::string& problem) {
   std::string asked;
   if (const char* variable = std::getenv(kVariable); variable != nullptr) asked = variable;
+  if (asked.empty()) {
+    const std::lock_guard lock(state().mutex);
+    asked = state().unless_told;
+  }
   const auto is_ours = [](const auto& option) { return option.first == kOption; };
   const auto given = std::find_if(options.begin(), options.end(), is_ours);
   if (given != options.end()) {
     asked = given->second;
     options.erase(given);
   }
-  if (asked.empty() || asked == "off") return options;
+  asked = trimmed(asked);
+  if (asked.empty() || is(asked, "off")) return options;
   try {
-    if (asked == "live") {
+    if (is(asked, "live")) {
       begin(Detail::kRuns, kRecordsOfLive);
       return options;
     }

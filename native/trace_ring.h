@@ -21,7 +21,7 @@ inline constexpr uint8_t kTraceFailed = 1;  // a flag: it ended with an error
 
 struct TraceRecord {
   TraceKind kind{};
-  uint8_t flags = 0;
+  uint8_t flags = 0;  // of a step: how many threads had a share of it, 0 where the calling one carried it out
   uint16_t alternative = 0;
   uint32_t step = 0;
   uint32_t name = 0;    // a text's place: of a span what it is called, else the island

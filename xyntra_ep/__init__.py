@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from xyntra_ep.diagnostics.explain import explain
     from xyntra_ep.diagnostics.machine import doctor
+    from xyntra_ep.diagnostics.trace.tracing import tracing
     from xyntra_ep.provider.registration import get_ep_name, get_ep_names, get_library_path, register
 
 __version__ = "0.1.0"
 
-__all__ = ["__version__", "doctor", "explain", "get_ep_name", "get_ep_names", "get_library_path", "register"]
+__all__ = ["__version__", "doctor", "explain", "get_ep_name", "get_ep_names", "get_library_path", "register", "tracing"]
 
 # Read on first use: importing the package costs the registration and nothing else.
 _FACE = {
@@ -29,6 +30,7 @@ _FACE = {
     "get_ep_names": "xyntra_ep.provider.registration",
     "explain": "xyntra_ep.diagnostics",
     "doctor": "xyntra_ep.diagnostics",
+    "tracing": "xyntra_ep.diagnostics.trace.tracing",
 }
 
 
@@ -43,9 +45,21 @@ def __dir__() -> list[str]:
 
 
 def _on_import() -> None:
+    from xyntra_ep import ending
     from xyntra_ep.provider.registration import register_on_import
 
     register_on_import()
+    ending.at_end(_write_traces)
+
+
+def _write_traces() -> None:
+    """Files that sessions asked for; a process that traces nothing imports nothing for it."""
+    from xyntra_ep.provider import registration
+
+    if registration.is_traced():
+        from xyntra_ep.diagnostics.trace.at_end import write_files
+
+        write_files()
 
 
 _on_import()

@@ -119,6 +119,7 @@ class Knobs:
     tune: str | None = None
     deterministic: str | None = None
     dim_hints: str | None = None
+    trace: str | None = None
     log_level: str | None = None
 
     @property
