@@ -168,6 +168,8 @@ int xyntra_trace_ring(int* detail) noexcept {
   return xyntra::trace::fd();
 }
 
+uint64_t xyntra_trace_files() noexcept { return xyntra::trace::files(); }
+
 void xyntra_trace_stage(const char* name, int64_t begin_ns, int64_t end_ns) noexcept {
   if (!xyntra::trace::is_on()) return;
   xyntra::TraceRecord record;

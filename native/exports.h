@@ -53,6 +53,8 @@ XYNTRA_EXPORT int xyntra_trace(int detail, uint64_t records) noexcept;
 XYNTRA_EXPORT void xyntra_trace_unless_told(const char* option) noexcept;
 // The ring's descriptor and, in `detail`, what goes into it at the moment.
 XYNTRA_EXPORT int xyntra_trace_ring(int* detail) noexcept;
+// How many files sessions want the trace in.
+XYNTRA_EXPORT uint64_t xyntra_trace_files() noexcept;
 // Of Python's side: a stage of planning on the calling thread; times are CLOCK_MONOTONIC.
 XYNTRA_EXPORT void xyntra_trace_stage(const char* name, int64_t begin_ns, int64_t end_ns) noexcept;
 

@@ -113,6 +113,12 @@ int fd() noexcept {
   return ring != nullptr ? ring->fd() : -1;
 }
 
+std::size_t files() noexcept {
+  if (fd() < 0) return 0;
+  const std::lock_guard lock(state().mutex);
+  return state().files.size();
+}
+
 void set_default(const char* option) noexcept {
   try {
     const std::lock_guard lock(state().mutex);

@@ -28,6 +28,8 @@ void end() noexcept;
 // Of the ring; -1 where nothing was ever traced, and in a child made by fork, which has none.
 int fd() noexcept;
 
+// How many files were asked for; none in a child made by fork.
+std::size_t files() noexcept;
 // What is asked for where neither a session nor the environment says something.
 void set_default(const char* option) noexcept;
 // The option `trace`, which a session's other options are returned without: a trace is no part of a plan. Begins what it, or the

@@ -53,13 +53,17 @@ def _on_import() -> None:
 
 
 def _write_traces() -> None:
-    """Files that sessions asked for; a process that traces nothing imports nothing for it."""
+    """Files that sessions asked for; a process in which none did imports nothing for it."""
     from xyntra_ep.provider import registration
 
-    if registration.is_traced():
+    if not registration.asks_for_files():
+        return
+    try:
         from xyntra_ep.diagnostics.trace.at_end import write_files
 
         write_files()
+    except Exception as error:  # whatever it is, the process ends as it would have
+        registration.say(2, f"XyntraEP: no trace was written: {error}")
 
 
 _on_import()

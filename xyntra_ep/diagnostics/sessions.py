@@ -32,7 +32,8 @@ def open_session(
 ) -> Any:
     """A session; with the provider and its ``options``, or on the CPU provider alone for None. ``threads`` 0: ORT's choice.
     ``sizes``: symbolic dimensions that are fixed, by name; ``shapes``: inputs that are, in the model. ``optimised``: whether
-    ONNX Runtime may rewrite the graph. ``profile_to``: how the file of its profile begins. Raises ConfigError where the model cannot be opened."""
+    ONNX Runtime may rewrite the graph. ``profile_to``: how the file of its profile begins. Raises ConfigError where the model
+    cannot be opened."""
     import onnxruntime as ort
 
     settings = ort.SessionOptions()

@@ -146,10 +146,10 @@ def trace_stage() -> Callable[[str, int, int], None] | None:
     return lambda name, begin_ns, end_ns: opened.xyntra_trace_stage(name.encode("utf-8", "replace"), begin_ns, end_ns)
 
 
-def is_traced() -> bool:
-    """Whether anything that this process does was ever traced."""
+def asks_for_files() -> bool:
+    """Whether a session of this process wants its trace in a file."""
     opened = _state.library
-    return opened is not None and opened.xyntra_trace_ring(ctypes.byref(ctypes.c_int())) >= 0
+    return opened is not None and opened.xyntra_trace_files() > 0
 
 
 def is_registered() -> bool:

@@ -256,10 +256,12 @@ class Ring:
 
 
 def started(pid: int) -> int:
-    """When a process began, in the system's ticks: with its number it names it for good. 0 where there is none."""
+    """When a process began, in the system's ticks: with its number it names it for good. 0 where there is none, and where one has
+    ended and nobody has asked how."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
-            return int(file.read().rpartition(b")")[2].split()[19])
+            state, *fields = file.read().rpartition(b")")[2].split()
+        return 0 if state in (b"Z", b"X") else int(fields[18])
     except (OSError, ValueError, IndexError):
         return 0
 

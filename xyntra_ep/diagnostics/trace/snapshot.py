@@ -73,7 +73,8 @@ class Watch:
             self._names, self._texts = Names.of(self.ring.texts()), used
         return self._names
 
-    def look(self) -> Snapshot:
+    def take(self) -> None:
+        """What has come since, before it is overwritten."""
         batch = self.ring.read(self._next)
         self._next = batch.next
         now = time.monotonic()
@@ -84,6 +85,11 @@ class Watch:
             self.kept.append(batch)
             while len(self.kept) > 1 and sum(len(b.words) for b in self.kept) > self._keep:
                 self.kept.popleft()
+
+    def look(self) -> Snapshot:
+        """Of the last seconds."""
+        self.take()
+        now = time.monotonic()
         weights, blocks = self.ring.memory_bytes
         return Snapshot(
             pid=self.ring.pid,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import subprocess
 import sys
@@ -24,6 +25,7 @@ from xyntra_ep.errors import ConfigError, XyntraError
 
 _RECORDED = 1 << 18  # records, the newest
 _POLL_S = 0.02
+_TAKEN_EVERY_S = 0.2
 Show = Callable[[Snapshot], None]
 
 
@@ -57,7 +59,9 @@ def _watch(ring: Ring, interval_s: float, count: int | None, record: Path | None
         with _shown(as_json) as show:
             looks = 0
             while ring.alive and (count is None or looks < count):
-                time.sleep(interval_s)
+                for pause in _pauses(interval_s):
+                    time.sleep(pause)
+                    watch.take()
                 show(watch.look())
                 looks += 1
     except KeyboardInterrupt:
@@ -69,6 +73,12 @@ def _watch(ring: Ring, interval_s: float, count: int | None, record: Path | None
         batch = Batch(words=words, next=0, lost=lost)
         timeline(batch, watch.names, pid=ring.pid, ceilings=CpuCeilings.here(), lost=lost).write(record)
     return 0
+
+
+def _pauses(interval_s: float) -> list[float]:
+    """So short that a fast model does not fill the ring between two of them."""
+    parts = max(1, math.ceil(interval_s / _TAKEN_EVERY_S))
+    return [interval_s / parts] * parts
 
 
 def _command(words: Sequence[str], interval_s: float, count: int | None, record: Path | None, as_json: bool) -> int:

@@ -7,6 +7,7 @@ from typing import Any
 
 from xyntra_ep.diagnostics.trace.snapshot import Snapshot
 from xyntra_ep.errors import ConfigError
+from xyntra_ep.wording import counted
 
 
 def need_rich() -> None:
@@ -26,16 +27,12 @@ def drawn(shot: Snapshot) -> Any:
     from rich.text import Text
 
     a = shot.activity
-    head = Table.grid(padding=(0, 3))
-    head.add_row(
-        f"process [bold]{shot.pid}[/]",
-        f"[bold]{a.runs_a_second:.1f}[/] runs/s",
-        f"p50 [bold]{_ms(a.p50_ns)}[/]",
-        f"p99 [bold]{_ms(a.p99_ns)}[/]",
-        f"{a.threads} threads",
-        f"{a.sessions} sessions",
-        f"memory {_mb(shot.resident_bytes)}, weights {_mb(shot.weights_bytes)}, blocks {_mb(shot.blocks_bytes)}",
-    )
+    lines = [
+        f"process {shot.pid}   {a.runs_a_second:.1f} runs/s   p50 {_ms(a.p50_ns)}   p99 {_ms(a.p99_ns)}",
+        f"{counted(a.threads, 'thread')}   {counted(a.sessions, 'session')}   memory {_mb(shot.resident_bytes)}, "
+        f"of it weights {_mb(shot.weights_bytes)} and other blocks of ours {_mb(shot.blocks_bytes)}",
+    ]
+    head = Text("\n".join(lines), style="bold")
     table = Table(box=box.SIMPLE_HEAD, expand=True, pad_edge=False)
     for name, options in _COLUMNS:
         table.add_column(name, **options)
