@@ -76,7 +76,7 @@ void run_step(const Workspace::Step& step, int64_t iterations, const Tasks& task
     return;
   }
   if (traced.is_on()) {
-    void* const shares = traced.shared(step);
+    void* const shares = traced.shared(step, static_cast<std::size_t>(count));
     handed_over(shares);
     tasks.run(StepTrace::run_task, static_cast<std::size_t>(count), shares);
     taken_over(shares);
@@ -198,10 +198,10 @@ void CpuProgram::run_init(const Alternative& plan, ReadyAlternative& ready,
 void CpuProgram::run(Workspace& workspace, const Tasks& tasks, uint32_t traced_as) const {
   const auto& steps = workspace.steps();
   Profiled profiled(profile::mode() == profile::Mode::kSteps ? steps.size() : 0);
-  StepTrace traced(traced_as);
+  StepTrace traced(traced_as, workspace.evaluation());
   const auto run = [&](std::size_t i, int64_t iterations) {
     run_step(steps[i], iterations, tasks, traced);
-    traced.add(i, iterations, tasks_of(steps[i], iterations), workspace.evaluation());
+    traced.add(i, iterations, tasks_of(steps[i], iterations));
     profiled.add(i, iterations, tasks_of(steps[i], iterations));
   };
   auto loop = workspace.evaluation().plan().loops.begin();

@@ -62,7 +62,10 @@ def _watch(ring: Ring, interval_s: float, count: int | None, record: Path | None
                 for pause in _pauses(interval_s):
                     time.sleep(pause)
                     watch.take()
-                show(watch.look())
+                shot = watch.look()
+                if looks and not shot.activity.runs and not ring.alive:  # what was shown last is the end of it
+                    break
+                show(shot)
                 looks += 1
     except KeyboardInterrupt:
         pass
