@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.chrome_trace import check, spans
+from tests.diagnostics.trace.chrome import check, spans
 
 pytestmark = [pytest.mark.native, pytest.mark.compiler("cc")]
 

@@ -30,7 +30,12 @@ class Provider:
         def start_span(called: str, *, start_time: int, attributes: dict[str, object]) -> Any:
             span = SimpleNamespace(name=called, start=start_time, attributes=dict(attributes))
             span.set_attribute = span.attributes.__setitem__
-            span.end = lambda end_time: (setattr(span, "finish", end_time), self.spans.append(span))
+
+            def end(end_time: int) -> None:
+                span.finish = end_time
+                self.spans.append(span)
+
+            span.end = end
             return span
 
         assert name == "xyntra_ep"

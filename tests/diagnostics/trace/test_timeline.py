@@ -11,7 +11,7 @@ import onnxruntime as ort
 import pytest
 
 import xyntra_ep
-from tests.support.chrome_trace import check, ns, spans, within
+from tests.diagnostics.trace.chrome import check, ns, spans, within
 from xyntra_ep.diagnostics.explain import explain
 from xyntra_ep.diagnostics.sessions import open_session
 from xyntra_ep.diagnostics.trace.tracing import TracedModel, trace_model

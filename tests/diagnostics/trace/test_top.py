@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.chrome_trace import check, spans
+from tests.diagnostics.trace.chrome import check, spans
 from xyntra_ep.cli import main
 from xyntra_ep.diagnostics.trace.ring import Ring, traced_processes
 from xyntra_ep.errors import XyntraError

@@ -195,8 +195,7 @@ class Ring:
     def _header(self) -> Words:
         return np.frombuffer(self._map, np.uint64, _HEADER_WORDS).copy()
 
-    @property
-    def alive(self) -> bool:
+    def is_alive(self) -> bool:
         """Whether the process that writes into it is."""
         return started(self.pid) == self._start
 

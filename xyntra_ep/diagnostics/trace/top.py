@@ -58,12 +58,12 @@ def _watch(ring: Ring, interval_s: float, count: int | None, record: Path | None
     try:
         with _shown(as_json) as show:
             looks = 0
-            while ring.alive and (count is None or looks < count):
+            while ring.is_alive() and (count is None or looks < count):
                 for pause in _pauses(interval_s):
                     time.sleep(pause)
                     watch.take()
                 shot = watch.look()
-                if looks and not shot.activity.runs and not ring.alive:  # what was shown last is the end of it
+                if looks and not shot.activity.runs and not ring.is_alive():  # what was shown last is the end of it
                     break
                 show(shot)
                 looks += 1
