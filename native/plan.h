@@ -15,6 +15,7 @@
 
 namespace xyntra {
 
+inline constexpr uint32_t kPlanVersion = 8;  // of the format
 inline constexpr uint32_t kNoOffset = 0xffffffff;
 
 enum class BufferKind : uint8_t { kInput, kOutput, kConstant, kPool, kArena, kLiteral, kInit };
