@@ -54,6 +54,8 @@ void Ep::get_capability(const OrtGraph* graph, OrtEpGraphSupportInfo* info) {
   auto read = std::make_unique<const GraphBuffer>(ort_, graph, options_);
   const auto& nodes = read->nodes();
   if (std::all_of(nodes.begin(), nodes.end(), [](const GraphNode& node) { return node.taken; })) return;
+  // ONNX Runtime writes EPContext nodes into the main graph only.
+  if (ahead_.writes && get(ort_, graph, api::kGraphGetParentNode) != nullptr) return;
   if (const auto compiled = context_nodes(ort_, *read); !compiled.empty()) return take_compiled(graph, *read, compiled, info);
 
   std::shared_ptr<const UsablePlan> usable;
@@ -160,6 +162,7 @@ void Ep::record(const GraphBuffer& graph, const UsablePlan& usable, const std::v
                 const std::string& moved) {
   std::string text = "{\"graph\": " + json_quote(graph.graph_name()) + ", \"digest\": " + json_quote(usable.digest) +
                      ", \"stored\": " + (usable.stored ? "true" : "false") +
+                     ", \"compiled\": " + (usable.from_model ? "true" : "false") +
                      ", \"failure\": " + json_quote(usable.failure) + ", \"moved\": " + json_quote(moved);
   text += ", \"unclaimed\": {";
   const char* separator = "";

@@ -199,7 +199,13 @@ OrtStatus* Factory::create_callback(OrtEpFactory* self, const OrtHardwareDevice*
 
 OrtStatus* Factory::compatibility_callback(OrtEpFactory* self, const OrtHardwareDevice* const*, std::size_t, const char* info,
                                            int* verdict) {
-  return guard(static_cast<Factory*>(self)->ort_, [&] { *verdict = judge_compatibility(info); });
+  const auto& factory = *static_cast<Factory*>(self);
+  return guard(factory.ort_, [&] {
+    std::string why_not;
+    *verdict = judge_compatibility(info, why_not);
+    // ONNX Runtime since 1.32 fails the session by the verdict alone, and says no more than that.
+    if (!why_not.empty()) factory.ort_.log(factory.logger_, kWarning, "XyntraEP does not execute this compiled model: " + why_not);
+  });
 }
 
 void Factory::release_callback(OrtEpFactory*, OrtEp* ep) { delete static_cast<Ep*>(ep); }

@@ -19,7 +19,8 @@ struct UsablePlan {
   std::vector<LoadedKernel> kernels;     // as in plan->kernels; a fresh plan may have some that do not load
   std::string digest;
   bool stored = false;
-  std::shared_ptr<const CompiledModel> compiled;  // which the plan is of; null for one of this process or its cache
+  std::shared_ptr<const CompiledModel> compiled;  // which the plan is of, while that is needed
+  bool from_model = false;  // it was compiled ahead of time
   std::string failure;  // why there is no plan; empty when nobody was there to make one
 };
 

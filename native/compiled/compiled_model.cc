@@ -34,6 +34,15 @@ bool uses_vectors(const std::vector<std::string>& features) {
 
 std::string number(uint32_t n) { return std::to_string(n); }
 
+std::string other_version(const std::string& what, const std::string& found, uint32_t wanted) {
+  return what + " has version " + found + ", and this release (" + kVersion + ") reads version " + number(wanted) +
+         ": compile the model anew";
+}
+
+std::string not_for_this_machine(const std::string& lacking) {
+  return "it was compiled for what this machine does not have: " + lacking;
+}
+
 }  // namespace
 
 bool CompiledModel::is_one(std::string_view bytes) noexcept {
@@ -50,14 +59,12 @@ std::shared_ptr<const CompiledModel> CompiledModel::read(std::string bytes) {
   ByteReader in(all.substr(kMagic.size(), all.size() - kMagic.size() - checksum.size()));
   // Before the checksum: of another version it may be another one.
   const auto version = in.read<uint32_t>();
-  require(version == kCompiledVersion, "it has version " + number(version) + " of the format, this release reads version " +
-                                           number(kCompiledVersion) + ": compile the model anew");
+  require(version == kCompiledVersion, other_version("its format", number(version), kCompiledVersion));
   std::memcpy(checksum.data(), all.data() + all.size() - checksum.size(), checksum.size());
   require(checksum == hash128(all.data(), all.size() - checksum.size()), "it is damaged or cut short: its checksum does not match");
   model->release_ = std::string(in.text());
   const auto plans = in.read<uint32_t>();
-  require(plans == kPlanVersion, "its plans have version " + number(plans) + ", this release (" + kVersion + ") reads version " +
-                                     number(kPlanVersion) + ": compile the model anew, it was compiled by " + model->release_);
+  require(plans == kPlanVersion, other_version("the format of its plans", number(plans), kPlanVersion));
   model->targets_.resize(in.count(12));
   require(!model->targets_.empty(), "it is for no instruction set");
   for (Target& target : model->targets_) {
@@ -96,7 +103,7 @@ const CompiledModel::Target* CompiledModel::best(std::string& why_not) const {
     if (feature.empty()) return &target;
     lacking += (lacking.empty() ? "" : ", ") + target.isa + " (" + feature + " is missing)";
   }
-  why_not = "it was compiled for what this machine does not have: " + lacking;
+  why_not = not_for_this_machine(lacking);
   return nullptr;
 }
 
@@ -119,19 +126,30 @@ std::string CompiledModel::compatibility() const {
   return text;
 }
 
-int judge_compatibility(std::string_view text) {
+int judge_compatibility(std::string_view text, std::string& why_not) {
   std::istringstream words{std::string(text)};
   std::string format, version, plans, release;
   if (!(words >> format) || format != kFormat) return kNotOurs;
   words >> version >> plans >> release;
-  if (version != number(kCompiledVersion) || plans != number(kPlanVersion)) return kUnsupported;
-  bool first = true;
-  for (std::string target; words >> target; first = false) {
-    std::vector<std::string> features;
-    std::istringstream list(target.substr(std::min(target.find(':'), target.size() - 1) + 1));
-    for (std::string feature; std::getline(list, feature, '+');) features.push_back(feature);
-    if (lacking_feature(features).empty()) return first && uses_vectors(features) ? kOptimal : kBetterCompiledAnew;
+  if (version != number(kCompiledVersion)) {
+    why_not = other_version("its format", version, kCompiledVersion);
+    return kUnsupported;
   }
+  if (plans != number(kPlanVersion)) {
+    why_not = other_version("the format of its plans", plans, kPlanVersion);
+    return kUnsupported;
+  }
+  std::string lacking;
+  for (std::string target; words >> target;) {
+    const std::size_t colon = std::min(target.find(':'), target.size());
+    std::vector<std::string> features;
+    std::istringstream list(target.substr(std::min(colon + 1, target.size())));
+    for (std::string feature; std::getline(list, feature, '+');) features.push_back(feature);
+    const std::string feature = lacking_feature(features);
+    if (feature.empty()) return uses_vectors(features) ? kOptimal : kBetterCompiledAnew;
+    lacking += (lacking.empty() ? "" : ", ") + target.substr(0, colon) + " (" + feature + " is missing)";
+  }
+  why_not = not_for_this_machine(lacking.empty() ? "nothing" : lacking);
   return kUnsupported;
 }
 

@@ -45,7 +45,7 @@ class CompiledModel {
   const std::string& release() const noexcept { return release_; }
   const std::vector<Target>& targets() const noexcept { return targets_; }  // the best first
   const std::vector<Tensor>& tensors() const noexcept { return tensors_; }
-  // The first target that this machine can execute; null where there is none, and then why not.
+  // The first target that this machine can execute; null where there is none, and then `why_not` says why.
   const Target* best(std::string& why_not) const;
   // A kernel's file; empty when there is none of this hash.
   std::string_view kernel(const Hash128& hash) const;
@@ -62,6 +62,7 @@ class CompiledModel {
 };
 
 // How well this machine and this release can carry out what has said `text` of itself: a CompiledModelCompatibility of ONNX Runtime.
-int judge_compatibility(std::string_view text);
+// Where that is not at all, `why_not` says why.
+int judge_compatibility(std::string_view text, std::string& why_not);
 
 }  // namespace xyntra

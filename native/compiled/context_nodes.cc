@@ -250,6 +250,7 @@ std::vector<ContextNode> open_context_nodes(const Ort& ort, const OrtGraph* grap
     check_tensors(ort, read, *compiled);
     try {
       UsablePlan usable = plan_of(std::move(compiled), true);
+      usable.from_model = true;
       usable.compiled = nullptr;  // some megabytes that ONNX Runtime has, too
       check_depends(read, *usable.plan);
       plans.emplace(name, std::make_shared<const UsablePlan>(std::move(usable)));

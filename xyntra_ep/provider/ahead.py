@@ -78,7 +78,7 @@ def compile_ahead(graph: Graph, digest: str, options: Options, rules: Algebra, h
             log_level=min(level, LogLevel.INFO),
             log_line=line,
             report=json.dumps(report(one.work, one.result)),
-            depends=one.work.depended(hash128),
+            depends=one.work.depended(hash128, small=True),
         )
         targets.append(CompiledTarget(isa=one.isa, features=one.features, plan=plan))
         kernels.update(_files(one, hash128))
@@ -160,7 +160,7 @@ def _declared(first: Planner, works: Sequence[_Work]) -> tuple[DeclaredTensor, .
     fixes; of other tensors they read the sizes in each run."""
     names: dict[str, None] = {}
     for one in works:
-        names |= dict.fromkeys(sorted(one.work.depends))
+        names |= dict.fromkeys(sorted(one.work.depends | one.work.small_constants))
         for island in one.result.islands:
             if island is not None:
                 names |= dict.fromkeys((*(tensor.name for tensor in island.inputs), *island.constants))

@@ -26,7 +26,7 @@ from xyntra_ep.fusion.reason import Kind, Reason
 from xyntra_ep.fusion.rules import algebra
 from xyntra_ep.fusion.schedule import build_program
 from xyntra_ep.fusion.trace import Context as TraceContext
-from xyntra_ep.fusion.trace import TraceError, trace
+from xyntra_ep.fusion.trace import SMALL_CONSTANT_BYTES, TraceError, trace
 from xyntra_ep.guard import guarded
 from xyntra_ep.options import AUTO, BackendName, Claim, Options, Tune
 from xyntra_ep.provider import registration
@@ -215,10 +215,19 @@ class Planner:
     given: Mapping[NodeId, Reason] = field(default_factory=dict)  # declined before anybody has looked
     untuned: str = ""  # why kernels were not tuned though that was asked for
 
-    def depended(self, hash128: Hash128) -> list[tuple[str, bytes]]:
-        """The constants whose bytes the plan was made from, with their hashes."""
-        read = {name: self.graph.values[name].read for name in sorted(self.depends)}
+    def depended(self, hash128: Hash128, *, small: bool = False) -> list[tuple[str, bytes]]:
+        """The constants whose bytes the plan was made from, with their hashes; ``small``: those, too, that are part of a graph's
+        digest."""
+        names = self.depends | (self.small_constants if small else set())
+        read = {name: self.graph.values[name].read for name in sorted(names)}
         return [(name, hash128(constant().tobytes())) for name, constant in read.items() if constant is not None]
+
+    @property
+    def small_constants(self) -> set[str]:
+        """That the islands' nodes read: plans may depend on their bytes without saying so."""
+        read = (name for group in self.members for n in group for name in self.graph.nodes[n].inputs if name)
+        values = (self.graph.values[name] for name in read)
+        return {value.name for value in values if value.is_constant and value.constant_bytes <= SMALL_CONSTANT_BYTES}
 
     def run(self) -> CompileResult:
         """Partition and compile until nothing new fails."""
