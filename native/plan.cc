@@ -320,7 +320,7 @@ PlanIsland read_island(ByteReader& in, std::size_t kernels) {
 
 }  // namespace
 
-std::shared_ptr<const Plan> Plan::read(std::string_view bytes) {
+std::shared_ptr<Plan> Plan::read(std::string_view bytes) {
   Hash128 checksum;
   require(bytes.size() >= checksum.size(), "the plan is cut short");
   const std::string_view content = bytes.substr(0, bytes.size() - checksum.size());

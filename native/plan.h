@@ -144,7 +144,7 @@ struct Plan {
   std::vector<PlanIsland> islands;
 
   // Throws FormatError on the first thing that is not as the format says.
-  static std::shared_ptr<const Plan> read(std::string_view bytes);
+  static std::shared_ptr<Plan> read(std::string_view bytes);
 };
 
 }  // namespace xyntra

@@ -106,7 +106,7 @@ void load_kernels(const Plan& plan, UsablePlan& usable) {
   check_arguments(plan, usable.kernels);
 }
 
-UsablePlan plan_of(std::shared_ptr<const CompiledModel> compiled, bool execute) {
+UsablePlan plan_of(std::shared_ptr<const CompiledModel> compiled, bool execute, const std::function<void(Plan&)>& adapt) {
   UsablePlan usable;
   usable.compiled = std::move(compiled);
   std::string why_not;
@@ -114,7 +114,9 @@ UsablePlan plan_of(std::shared_ptr<const CompiledModel> compiled, bool execute) 
   if (execute) target = usable.compiled->best(why_not);
   if (target == nullptr) throw Error(kInvalidArgument, why_not);
   try {
-    usable.plan = Plan::read(target->plan);
+    const std::shared_ptr<Plan> plan = Plan::read(target->plan);
+    if (adapt) adapt(*plan);
+    usable.plan = plan;
   } catch (const FormatError& error) {
     throw Error(kInvalidArgument, std::string("its plan cannot be used: ") + error.what());
   }

@@ -2,6 +2,7 @@
 // reason, never an error: without a plan ONNX Runtime keeps its nodes.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -29,8 +30,9 @@ struct UsablePlan {
 void load_kernels(const Plan& plan, UsablePlan& usable);
 
 // The plan of a compiled model that this machine executes, whole. Throws Error with the reason where there is none. `execute`: its
-// kernels are loaded, and it is for this machine; else it is the model's first, to be written and not executed.
-UsablePlan plan_of(std::shared_ptr<const CompiledModel> compiled, bool execute);
+// kernels are loaded, and it is for this machine; else it is the model's first, to be written and not executed. `adapt` may change
+// the plan before.
+UsablePlan plan_of(std::shared_ptr<const CompiledModel> compiled, bool execute, const std::function<void(Plan&)>& adapt = {});
 
 // `ordinal`: of the device whose memory ORT's tensors are in, -1 for the host's. A plan must be for that device, then.
 UsablePlan find_plan(const GraphBuffer& graph, const Options& options, int ordinal);

@@ -28,6 +28,7 @@ import onnxruntime as ort
 from tests.native.plans.manifest_builder import ARENA, CONSTANT, INIT, LITERAL, POOL, Alternative, Island, Kernel, Plan, Tensor
 from tests.sanitized import build
 from xyntra_ep.provider import registration
+from xyntra_ep.tracea.planning.compiled_model import CompiledModel, CompiledTarget, DeclaredTensor, write_compiled_model
 from xyntra_ep.tracea.planning.manifest_reader import read_manifest
 from xyntra_zoo import model_path, zoo
 
@@ -95,8 +96,28 @@ def make_seeds() -> dict[str, list[bytes]]:
     return {
         "fuzz_plan": [bytes((1, 2, 3, 4, 5, 6, 7, 0)) + data[:-CHECKSUM_BYTES] for data in plans],
         "fuzz_sizes": list(itertools.chain.from_iterable(map(_sizes, plans))),
+        "fuzz_compiled": [made for data in plans if len(made := _compiled(data)) <= MOST_BYTES],
         "fuzz_exports": [b"\x04\x20abcd{}", b'\x00\x00"\\\n\x1f\xff'],
     }
+
+
+def _compiled(plan: bytes) -> bytes:
+    """A compiled model of a plan, without its checksum."""
+    model = CompiledModel(
+        release="0.1.0",
+        targets=(
+            CompiledTarget(isa="amx", features=("amx_tile", "avx512f"), plan=plan),
+            CompiledTarget(isa="scalar", features=(), plan=plan),
+        ),
+        tensors=(
+            DeclaredTensor(name="x", elem_type=1, is_constant=False, shape=(None, 4)),
+            DeclaredTensor(name="w", elem_type=1, is_constant=True, shape=(4, 4)),
+            DeclaredTensor(name="n", elem_type=7, is_constant=False, shape=None),
+        ),
+        islands=((0, 1, 2), (2,)),
+        kernels={bytes(range(16)): b"ELF"},
+    )
+    return write_compiled_model(model, lambda data: b"")
 
 
 def _by_hand() -> bytes:

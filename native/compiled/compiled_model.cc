@@ -85,6 +85,14 @@ std::shared_ptr<const CompiledModel> CompiledModel::read(std::string bytes) {
     tensor.dims.resize(static_cast<std::size_t>(rank));
     for (int64_t& dim : tensor.dims) dim = in.read<int64_t>();
   }
+  model->islands_.resize(in.count(4));
+  for (std::vector<uint32_t>& island : model->islands_) {
+    island.resize(in.count(4));
+    for (uint32_t& tensor : island) {
+      tensor = in.read<uint32_t>();
+      require(tensor < model->tensors_.size(), "an island reads a tensor that is not there");
+    }
+  }
   for (uint32_t left = in.count(20); left > 0; --left) {
     const auto hash = in.read<Hash128>();
     const std::string_view kernel = in.text();

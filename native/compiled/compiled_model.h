@@ -45,6 +45,8 @@ class CompiledModel {
   const std::string& release() const noexcept { return release_; }
   const std::vector<Target>& targets() const noexcept { return targets_; }  // the best first
   const std::vector<Tensor>& tensors() const noexcept { return tensors_; }
+  // What the node of an island reads, in this order: positions in tensors(). One list for each island, the same for all targets.
+  const std::vector<std::vector<uint32_t>>& islands() const noexcept { return islands_; }
   // The first target that this machine can execute; null where there is none, and then `why_not` says why.
   const Target* best(std::string& why_not) const;
   // A kernel's file; empty when there is none of this hash.
@@ -58,6 +60,7 @@ class CompiledModel {
   std::string bytes_, name_, release_;
   std::vector<Target> targets_;
   std::vector<Tensor> tensors_;
+  std::vector<std::vector<uint32_t>> islands_;
   std::map<Hash128, std::string_view> kernels_;
 };
 

@@ -10,7 +10,7 @@
 #include <optional>
 #include <sstream>
 #include <string_view>
-#include <unordered_set>
+#include <unordered_map>
 
 #include "byte_io.h"
 #include "graph_access.h"
@@ -29,7 +29,13 @@ constexpr const char* kSource = "XyntraEP";
 constexpr const char* kSuffix = ".xyntra";
 constexpr std::size_t kMostFileBytes = std::size_t{1} << 31;
 
-[[noreturn]] void refuse(const std::string& why) { throw Error(kInvalidArgument, "XyntraEP does not execute this compiled model: " + why); }
+// Why a compiled model is not executed, for its user.
+class Refusal : public Error {
+ public:
+  explicit Refusal(const std::string& why) : Error(kInvalidArgument, "XyntraEP does not execute this compiled model: " + why) {}
+};
+
+[[noreturn]] void refuse(const std::string& why) { throw Refusal(why); }
 
 // -- attributes
 
@@ -155,53 +161,61 @@ std::vector<int64_t> declared_dims(const Ort& ort, const OrtValueInfo* info, boo
 }
 
 // Kernels take for granted what the model said of its tensors when it was compiled.
-void check_tensors(const Ort& ort, const GraphBuffer& graph, const CompiledModel& compiled) {
-  for (const CompiledModel::Tensor& tensor : compiled.tensors()) {
-    const std::string name = "'" + tensor.name + "'";
-    const int32_t index = graph.find_value(tensor.name);
-    if (index < 0) refuse("the model around it has no tensor " + name);
-    const GraphValue& value = graph.values()[static_cast<std::size_t>(index)];
-    if (((value.flags & kConstant) != 0) != tensor.is_constant) refuse(name + (tensor.is_constant ? " is no constant" : " is a constant"));
-    if (value.elem_type != tensor.elem_type) refuse(name + " has another type");
-    if (tensor.has_shape) {
-      bool has_shape = false;
-      const std::vector<int64_t> dims = declared_dims(ort, value.info, has_shape);
-      bool same = has_shape && dims.size() == tensor.dims.size();
-      for (std::size_t i = 0; same && i < dims.size(); ++i) same = tensor.dims[i] < 0 || tensor.dims[i] == dims[i];
-      if (!same) refuse(name + " has another shape");
-    }
+void check_tensor(const Ort& ort, const GraphValue& value, const CompiledModel::Tensor& tensor) {
+  const std::string name = "'" + tensor.name + "'";
+  if (((value.flags & kConstant) != 0) != tensor.is_constant)
+    refuse(name + (tensor.is_constant ? " is no constant" : " is a constant"));
+  if (value.elem_type != tensor.elem_type) refuse(name + " has another type");
+  if (!tensor.has_shape) return;
+  bool has_shape = false;
+  const std::vector<int64_t> dims = declared_dims(ort, value.info, has_shape);
+  bool same = has_shape && dims.size() == tensor.dims.size();
+  for (std::size_t i = 0; same && i < dims.size(); ++i) same = tensor.dims[i] < 0 || tensor.dims[i] == dims[i];
+  if (!same) refuse(name + " has another shape");
+}
+
+using Names = std::unordered_map<std::string, std::string>;
+
+// What a node reads and makes is told by its place: ONNX Runtime may have given tensors other names since. `names`: by those of the
+// plan, to which those of the inputs are added.
+void check_node(const Ort& ort, const GraphBuffer& graph, const GraphNode& node, const CompiledModel& compiled,
+                const PlanIsland& island, const std::vector<uint32_t>& reads, Names& names) {
+  if (node.inputs.size() != reads.size()) refuse("its node reads " + std::to_string(node.inputs.size()) + " tensors, not " +
+                                                std::to_string(reads.size()));
+  if (node.outputs.size() != island.outputs.size()) refuse("its node does not make what its island does");
+  for (std::size_t i = 0; i < reads.size(); ++i) {
+    const CompiledModel::Tensor& tensor = compiled.tensors()[reads[i]];
+    const GraphValue& value = graph.values()[static_cast<std::size_t>(node.inputs[i])];
+    check_tensor(ort, value, tensor);
+    names.emplace(tensor.name, value.name);
   }
 }
 
-void check_depends(const GraphBuffer& graph, const Plan& plan) {
+// Gives an island of a plan the names that tensors have now.
+void rename(PlanIsland& island, const GraphBuffer& graph, const GraphNode& node, const CompiledModel& compiled,
+            const std::vector<uint32_t>& reads) {
+  Names names;
+  for (std::size_t i = 0; i < reads.size(); ++i)
+    names.emplace(compiled.tensors()[reads[i]].name, graph.values()[static_cast<std::size_t>(node.inputs[i])].name);
+  const auto now = [&](std::string& name) {
+    const auto found = names.find(name);
+    if (found == names.end()) refuse("its node does not read '" + name + "'");
+    name = found->second;
+  };
+  for (PlanTensor& input : island.inputs) now(input.name);
+  for (std::string& name : island.constants) now(name);
+  for (std::size_t i = 0; i < island.outputs.size(); ++i)
+    island.outputs[i].name = graph.values()[static_cast<std::size_t>(node.outputs[i])].name;
+}
+
+void check_depends(const GraphBuffer& graph, const Plan& plan, const Names& names) {
   for (const PlanDepend& depend : plan.depends) {
-    const int32_t index = graph.find_value(depend.value);
+    const auto name = names.find(depend.value);
+    const int32_t index = name == names.end() ? -1 : graph.find_value(name->second);
     const GraphValue* const value = index < 0 ? nullptr : &graph.values()[static_cast<std::size_t>(index)];
     if (value == nullptr || (value->flags & kConstant) == 0 || hash128(value->data, value->bytes) != depend.hash)
       refuse("the constant '" + depend.value + "' is another one than it was compiled for");
   }
-}
-
-// Whether the node reads and makes what its island does.
-void check_node(const GraphBuffer& graph, const GraphNode& node, const PlanIsland& island) {
-  std::unordered_set<std::string_view> given, constant, made;
-  const auto& values = graph.values();
-  for (const int32_t i : node.inputs) {
-    const GraphValue& value = values[static_cast<std::size_t>(i)];
-    ((value.flags & kConstant) != 0 ? constant : given).insert(value.name);
-  }
-  for (const int32_t i : node.outputs) made.insert(values[static_cast<std::size_t>(i)].name);
-  for (const PlanTensor& input : island.inputs) {
-    if (given.count(input.name) == 0) refuse("its node does not read '" + input.name + "'");
-  }
-  for (const std::string& name : island.constants) {
-    if (constant.count(name) == 0) refuse("its node does not read the constant '" + name + "'");
-  }
-  if (made.size() != island.outputs.size()) refuse("its node does not make what its island does");
-  for (const PlanTensor& output : island.outputs) {
-    if (made.count(output.name) == 0) refuse("its node does not make '" + output.name + "'");
-  }
-  if (const std::string why = why_unfit(island, graph); !why.empty()) refuse(why);
 }
 
 // `partition_name`: the name of a compiled model and the number of an island.
@@ -238,61 +252,72 @@ std::vector<const GraphNode*> context_nodes(const Ort& ort, const GraphBuffer& g
 std::vector<ContextNode> open_context_nodes(const Ort& ort, const OrtGraph* graph, const GraphBuffer& read,
                                             const std::vector<const GraphNode*>& nodes, const AheadOfTime& ahead) {
   const std::string model_path = get(ort, graph, api::kGraphGetModelPath);
-  std::map<std::string, std::shared_ptr<const UsablePlan>> plans;  // by the name of the compiled model
+  struct Opened {
+    std::shared_ptr<const CompiledModel> compiled;
+    std::vector<const GraphNode*> nodes;  // by island; null where none was found yet
+    std::shared_ptr<const UsablePlan> usable;
+  };
+  std::map<std::string, Opened> opened;  // by the name of the compiled model
   for (const GraphNode* node : nodes) {
     if (number_attribute(ort, node->node, "main_context", 1) == 0) continue;
     auto content = text_attribute(ort, node->node, "ep_cache_context");
     if (!content) refuse("a node has no ep_cache_context");
     const bool embedded = number_attribute(ort, node->node, "embed_mode", 1) != 0;
     auto compiled = read_compiled(model_path, embedded, std::move(*content), ahead.digests);
+    const std::size_t islands = compiled->islands().size();
     const std::string name = compiled->name();
-    if (plans.count(name) != 0) continue;
-    check_tensors(ort, read, *compiled);
+    opened.emplace(name, Opened{std::move(compiled), std::vector<const GraphNode*>(islands), nullptr});
+  }
+  std::vector<ContextNode> found;
+  std::vector<Opened*> models;
+  for (const GraphNode* node : nodes) {
+    const std::string partition = text_attribute(ort, node->node, "partition_name").value_or("");
+    const std::size_t slash = partition.find('/');
+    const auto model = opened.find(partition.substr(0, slash));
+    if (slash == std::string::npos || model == opened.end()) refuse("a node names a compiled model that is not there");
+    char* end = nullptr;
+    const std::string digits = partition.substr(slash + 1);
+    const unsigned long island = std::strtoul(digits.c_str(), &end, 10);
+    if (digits.empty() || *end != '\0' || island >= model->second.nodes.size()) refuse("a node names an island that is not there");
+    if (model->second.nodes[island] != nullptr) refuse("two nodes name the same island");
+    model->second.nodes[island] = node;
+    found.push_back({node, island, nullptr});
+    models.push_back(&model->second);
+  }
+  for (auto& [name, model] : opened) {
+    const CompiledModel& compiled = *model.compiled;
+    Names names;
+    const auto adapt = [&, &nodes_of = model.nodes](Plan& plan) {
+      if (plan.islands.size() != nodes_of.size()) refuse("its plan is for other islands");
+      for (std::size_t i = 0; i < nodes_of.size(); ++i) {
+        if (nodes_of[i] == nullptr) continue;  // ONNX Runtime has dropped what nobody reads
+        check_node(ort, read, *nodes_of[i], compiled, plan.islands[i], compiled.islands()[i], names);
+        rename(plan.islands[i], read, *nodes_of[i], compiled, compiled.islands()[i]);
+        if (const std::string why = why_unfit(plan.islands[i], read); !why.empty()) refuse(why);
+      }
+      check_depends(read, plan, names);
+    };
     try {
-      UsablePlan usable = plan_of(std::move(compiled), true);
+      UsablePlan usable = plan_of(model.compiled, true, adapt);
       usable.from_model = true;
       usable.compiled = nullptr;  // some megabytes that ONNX Runtime has, too
-      check_depends(read, *usable.plan);
-      plans.emplace(name, std::make_shared<const UsablePlan>(std::move(usable)));
+      model.usable = std::make_shared<const UsablePlan>(std::move(usable));
+    } catch (const Refusal&) {
+      throw;
     } catch (const Error& error) {
       refuse(error.what());
     }
   }
-  std::vector<ContextNode> found;
-  std::map<std::string, std::vector<uint8_t>> seen;
-  for (const GraphNode* node : nodes) {
-    const std::string partition = text_attribute(ort, node->node, "partition_name").value_or("");
-    const std::size_t slash = partition.find('/');
-    const auto plan = plans.find(partition.substr(0, slash));
-    if (slash == std::string::npos || plan == plans.end()) refuse("a node names a compiled model that is not there");
-    char* end = nullptr;
-    const std::string digits = partition.substr(slash + 1);
-    const unsigned long island = std::strtoul(digits.c_str(), &end, 10);
-    const auto& islands = plan->second->plan->islands;
-    if (digits.empty() || *end != '\0' || island >= islands.size()) refuse("a node names an island that is not there");
-    auto& taken = seen[plan->first];
-    taken.resize(islands.size());
-    if (taken[island]++ != 0) refuse("two nodes name the same island");
-    check_node(read, *node, islands[island]);
-    found.push_back({node, island, plan->second});
-  }
+  for (std::size_t i = 0; i < found.size(); ++i) found[i].usable = models[i]->usable;
   return found;
 }
 
 OrtNode* make_context_node(const Ort& ort, const OrtNode* fused_node, const UsablePlan& usable, std::size_t island, bool main,
                            const AheadOfTime& ahead, const std::string& model_path) {
   const CompiledModel& compiled = *usable.compiled;
-  std::unordered_set<std::string_view> wanted;
-  for (const CompiledModel::Tensor& tensor : compiled.tensors()) wanted.insert(tensor.name);
   std::vector<Text> inputs, outputs;
-  for (const auto* info : get_all(ort, fused_node, api::kNodeGetNumInputs, api::kNodeGetInputs)) {
-    if (info == nullptr) continue;
-    const Text name = get(ort, info, api::kGetValueInfoName);
-    if (wanted.count(name) != 0) inputs.push_back(name);
-  }
-  for (const auto* info : get_all(ort, fused_node, api::kNodeGetNumOutputs, api::kNodeGetOutputs)) {
-    if (info != nullptr) outputs.push_back(get(ort, info, api::kGetValueInfoName));
-  }
+  for (const uint32_t tensor : compiled.islands()[island]) inputs.push_back(compiled.tensors()[tensor].name.c_str());
+  for (const PlanTensor& output : usable.plan->islands[island].outputs) outputs.push_back(output.name.c_str());
   Attributes attributes(ort);
   attributes.add("main_context", main ? 1 : 0);
   attributes.add("embed_mode", ahead.embeds ? 1 : 0);

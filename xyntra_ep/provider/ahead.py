@@ -84,7 +84,15 @@ def compile_ahead(graph: Graph, digest: str, options: Options, rules: Algebra, h
         kernels.update(_files(one, hash128))
     from xyntra_ep import __version__
 
-    model = CompiledModel(release=__version__, targets=tuple(targets), tensors=_declared(first.work, works), kernels=kernels)
+    read = _read_by(works)
+    positions = {name: i for i, name in enumerate(dict.fromkeys(name for island in read for name in island))}
+    model = CompiledModel(
+        release=__version__,
+        targets=tuple(targets),
+        tensors=tuple(_declaration(graph, graph.values[name]) for name in positions),
+        islands=tuple(tuple(positions[name] for name in island) for island in read),
+        kernels=kernels,
+    )
     data = write_compiled_model(model, hash128)
     for heard in _heard:
         heard.append(Made(data=data, model=model, report=told))
@@ -155,19 +163,26 @@ def _files(one: _Work, hash128: Hash128) -> dict[bytes, bytes]:
     return found
 
 
-def _declared(first: Planner, works: Sequence[_Work]) -> tuple[DeclaredTensor, ...]:
-    """All that an island reads. ONNX Runtime checks the sizes of what is fed to a model, so plans rely on those that the model
-    fixes; of other tensors they read the sizes in each run."""
-    names: dict[str, None] = {}
-    for one in works:
-        names |= dict.fromkeys(sorted(one.work.depends | one.work.small_constants))
-        for island in one.result.islands:
-            if island is not None:
-                names |= dict.fromkeys((*(tensor.name for tensor in island.inputs), *island.constants))
-    return tuple(_declaration(first.graph, first.graph.values[name]) for name in names)
+def _read_by(works: Sequence[_Work]) -> list[list[str]]:
+    """What each island's node reads: what the kernels of any instruction set do, and what any plan depends on."""
+    first = works[0].work
+    decided = set().union(*(one.work.depends | one.work.small_constants for one in works))
+    read: list[list[str]] = []
+    for number, group in enumerate(first.members):
+        names: dict[str, None] = {}
+        for one in works:
+            island = one.result.islands[number]
+            assert island is not None
+            names |= dict.fromkeys((*(tensor.name for tensor in island.inputs), *island.constants))
+        given = (name for n in group for name in first.graph.nodes[n].inputs)
+        names |= dict.fromkeys(name for name in given if name in decided)
+        read.append(list(names))
+    return read
 
 
 def _declaration(graph: Graph, value: GraphValue) -> DeclaredTensor:
+    """ONNX Runtime checks the sizes of what is fed to a model, so plans rely on those that the model fixes; of other tensors they
+    read the sizes in each run."""
     shape: tuple[int | None, ...] | None = None
     if value.is_constant or (value.is_input and not graph.is_subgraph):
         shape = None if value.shape is None else tuple(size if isinstance(size, int) else None for size in value.shape)

@@ -38,11 +38,13 @@ class DeclaredTensor:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompiledModel:
-    """``targets``: the best first. ``kernels``: files by their hash."""
+    """``targets``: the best first. ``islands``: what the node of each reads, as positions in ``tensors``. ``kernels``: files by their
+    hash."""
 
     release: str
     targets: tuple[CompiledTarget, ...]
     tensors: tuple[DeclaredTensor, ...]
+    islands: tuple[tuple[int, ...], ...]
     kernels: Mapping[bytes, bytes]
 
 
@@ -71,6 +73,10 @@ def write_compiled_model(model: CompiledModel, hash128: Hash128) -> bytes:
         dims = () if tensor.shape is None else tuple(-1 if size is None else size for size in tensor.shape)
         out += struct.pack("<iBi", tensor.elem_type, tensor.is_constant, -1 if tensor.shape is None else len(dims))
         out += struct.pack(f"<{len(dims)}q", *dims)
+    count(model.islands)
+    for island in model.islands:
+        count(island)
+        out += struct.pack(f"<{len(island)}I", *island)
     count(model.kernels)
     for hash_, kernel in model.kernels.items():
         assert len(hash_) == _CHECKSUM_BYTES, "a hash has 16 bytes"
@@ -115,5 +121,6 @@ def read_compiled_model(data: bytes) -> CompiledModel:
         sizes = [reader.number("q") for _ in range(rank)]
         shape = None if rank < 0 else tuple(None if size < 0 else size for size in sizes)
         tensors.append(DeclaredTensor(name=name, elem_type=elem_type, is_constant=is_constant, shape=shape))
+    islands = tuple(tuple(reader.number() for _ in range(reader.number())) for _ in range(reader.number()))
     kernels = {reader.take(_CHECKSUM_BYTES): reader.text() for _ in range(reader.number())}
-    return CompiledModel(release=release, targets=tuple(targets), tensors=tuple(tensors), kernels=kernels)
+    return CompiledModel(release=release, targets=tuple(targets), tensors=tuple(tensors), islands=islands, kernels=kernels)
