@@ -66,6 +66,8 @@ def test_defaults(tmp_path: Path) -> None:
         ("deterministic", "on", True),
         ("dim_hints", " height=640, width = 480,", (("height", 640), ("width", 480))),
         ("dim_hints", "", ()),
+        ("compile_for", "AVX2, amx,avx2", ("avx2", "amx")),
+        ("compiled_digest", "digests", Path("digests")),
         ("log_level", "error", LogLevel.ERROR),
         ("log_level", "verbose", LogLevel.VERBOSE),
     ],
@@ -120,6 +122,8 @@ CHANGED = {
     "policy": "memory",
     "deterministic": "1",
     "dim_hints": "n=2",
+    "compile_for": "avx2",
+    "compiled_digest": "/digests",
     "log_level": "error",
 }
 

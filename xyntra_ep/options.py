@@ -125,7 +125,8 @@ LATER_OPTIONS = ("fast_math", "trace")
 # ONNX Runtime reads it itself, to choose a device. What arrives here is the CUDA device that was chosen, in whatever way, for the
 # session's tensors; nothing where they are in ordinary memory.
 DEVICE_ID = "device_id"
-AHEAD_OF_TIME = "ahead_of_time"  # native code says that the session is for a model that is compiled ahead of time (ep.context_enable)
+# Native code says that the session compiles a model ahead of time (ep.context_enable).
+AHEAD_OF_TIME = "ahead_of_time"
 
 
 def option(
@@ -225,8 +226,8 @@ class Options:
     )
     compiled_digest: Path | None = option(
         shown_default="off",
-        doc="a file of SHA-256 digests, as `xyntra compile --digest` writes it: a model that was compiled ahead of time and is not "
-        "listed there is refused",
+        doc="a file of SHA-256 digests, as `xyntra compile --digest` writes it: a model that was compiled ahead of time and is "
+        "not listed there is refused",
     )
     log_level: LogLevel = option(
         default=LogLevel.INFO,
@@ -273,7 +274,13 @@ def _row(field: dataclasses.Field[Any], hint: Any) -> OptionRow:
         values = tuple(member.value for member in kind)
     else:
         least = field.metadata["least"]
-        values = {bool: ("0", "1"), int: (f"integer, at least {least}",), Path: ("path",), DimHints: ("NAME=SIZE,...",), InstructionSets: (",".join(INSTRUCTION_SETS[:2]) + ",...",)}[kind]
+        values = {
+            bool: ("0", "1"),
+            int: (f"integer, at least {least}",),
+            Path: ("path",),
+            DimHints: ("NAME=SIZE,...",),
+            InstructionSets: (f"{','.join(INSTRUCTION_SETS[:2])},...",),
+        }[kind]
     default = field.metadata["shown_default"]
     if default is None:
         value: Any = field.default

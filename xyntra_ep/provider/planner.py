@@ -25,8 +25,8 @@ from xyntra_ep.fusion.passes import Target
 from xyntra_ep.fusion.reason import Kind, Reason
 from xyntra_ep.fusion.rules import algebra
 from xyntra_ep.fusion.schedule import build_program
-from xyntra_ep.fusion.trace import Context as TraceContext
 from xyntra_ep.fusion.trace import SMALL_CONSTANT_BYTES, TraceError, trace
+from xyntra_ep.fusion.trace import Context as TraceContext
 from xyntra_ep.guard import guarded
 from xyntra_ep.options import AUTO, BackendName, Claim, Options, Tune
 from xyntra_ep.provider import registration

@@ -89,7 +89,9 @@ def context_nodes(model: onnx.ModelProto) -> list[onnx.NodeProto]:
 
 
 def attribute(node: onnx.NodeProto, name: str) -> onnx.AttributeProto:
-    return next(a for a in node.attribute if a.name == name)
+    [found] = [a for a in node.attribute if a.name == name]
+    assert isinstance(found, onnx.AttributeProto)
+    return found
 
 
 def content(model: onnx.ModelProto) -> bytes:

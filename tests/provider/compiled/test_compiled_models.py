@@ -99,7 +99,8 @@ def test_kernels_in_a_file_beside_it(tmp_path: Path) -> None:
     for file in found.files:  # together
         file.rename(moved / file.name)
     given = feeds(2, model)
-    np.testing.assert_allclose(session(moved / "compiled.onnx").run(None, given)[0], expected(model, given)[0], rtol=1e-5, atol=1e-6)
+    opened = session(moved / "compiled.onnx")
+    np.testing.assert_allclose(opened.run(None, given)[0], expected(model, given)[0], rtol=1e-5, atol=1e-6)
 
 
 def test_onnx_runtimes_own_way_makes_one_and_runs(tmp_path: Path) -> None:

@@ -75,10 +75,10 @@ def test_python_is_not_asked_either(tmp_path: Path) -> None:
         "[graph] = xyntra_ep.explain(session).graphs\n"
         "print(graph.claimed, graph.compiled)"
     )
-    folders = [str(Path(registration.get_library_path()).parents[1]), *(entry for entry in sys.path if entry.endswith("site-packages"))]
+    installed = (entry for entry in sys.path if entry.endswith("site-packages"))
+    folders = [str(Path(registration.get_library_path()).parents[1]), *installed]
     environment = {**NOTHING, "PYTHONPATH": ":".join(folders)}
-    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, cwd="/", env=environment)
+    command = [sys.executable, "-c", program]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=120, cwd="/", env=environment)
     assert (result.returncode, result.stderr) == (0, "")
     assert result.stdout.split() == ["2.0", "3", "True"]
-
-

@@ -76,6 +76,10 @@ def _plan_version(data: bytes) -> bytes:
     return sealed(u32(_unsealed(data), at, 7))
 
 
+def _longer(model: CompiledModel) -> dict[bytes, bytes]:
+    return {name: kernel + b"x" for name, kernel in model.kernels.items()}
+
+
 CHAIN: dict[str, tuple[Change, str]] = {
     "empty": (bytewise(lambda data: b"x"), "cut short"),
     "cut": (bytewise(lambda data: data[: len(data) // 2]), "damaged or cut short"),
@@ -86,7 +90,7 @@ CHAIN: dict[str, tuple[Change, str]] = {
     "too long": (bytewise(lambda data: sealed(_unsealed(data) + b"more")), "bytes too many"),
     "no targets": (inside(lambda model: replace(model, targets=())), "no instruction set"),
     "no kernels": (inside(lambda model: replace(model, kernels={})), "lacks a kernel"),
-    "other kernel": (inside(lambda model: replace(model, kernels={k: v + b"x" for k, v in model.kernels.items()})), "kernel is damaged"),
+    "other kernel": (inside(lambda model: replace(model, kernels=_longer(model))), "kernel is damaged"),
     "no plan": (inside(lambda model: replace(model, targets=(replace(model.targets[0], plan=b""),))), "plan cannot be used"),
     "for another": (
         inside(lambda model: replace(model, targets=(replace(model.targets[0], features=("avx1024",)),))),
@@ -192,15 +196,15 @@ def test_digests_are_checked_where_they_are_given(tmp_path: Path) -> None:
     forged = edited(model, lambda made: replace(made, release="forged"))  # intact in all but who made it
     onnx.save(forged, tmp_path / "forged.onnx")
     session(tmp_path / "forged.onnx")
-    with pytest.raises(Exception, match="its SHA-256 is .*, which .* does not list"):
+    with pytest.raises(Exception, match=r"its SHA-256 is .*, which .* does not list"):
         session(tmp_path / "forged.onnx", {"compiled_digest": str(listed)})
     listed.chmod(0o666)
-    with pytest.raises(Exception, match="compiled_digest: .*others may write to it"):
+    with pytest.raises(Exception, match=r"compiled_digest: .*others may write to it"):
         session(found.path, {"compiled_digest": str(listed)})
 
 
 def test_a_digest_from_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found = compiled(chain(), tmp_path)
     monkeypatch.setenv("XYNTRA_COMPILED_DIGEST", str(tmp_path / "none"))
-    with pytest.raises(Exception, match="compiled_digest: .*No such file"):
+    with pytest.raises(Exception, match=r"compiled_digest: .*No such file"):
         session(found.path)

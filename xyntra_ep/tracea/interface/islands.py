@@ -177,8 +177,8 @@ def write_plan(
     depends: Sequence[tuple[str, bytes]] = (),
     bundled: bool = False,
 ) -> bytes:
-    """The plan file of a graph. The context needs the native hash function. ``bundled``: kernels are beside the plan, and found by
-    their hashes."""
+    """The plan file of a graph. The context needs the native hash function. ``bundled``: kernels are beside the plan,
+    found by their hashes."""
     if context.hash128 is None:
         raise UnsupportedError("plans need the plugin library's hash function", where="write_plan")
     return write_manifest(

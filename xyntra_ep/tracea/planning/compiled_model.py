@@ -27,8 +27,8 @@ class CompiledTarget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeclaredTensor:
-    """What a model says of a tensor that plans were made for. ``shape``: None where they do not rely on one, and None for each size
-    that they do not rely on."""
+    """What a model says of a tensor that plans were made for. ``shape``: None where they do not rely on one, and None for each
+    size that they do not rely on."""
 
     name: str
     elem_type: int
@@ -38,8 +38,8 @@ class DeclaredTensor:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompiledModel:
-    """``targets``: the best first. ``islands``: what the node of each reads, as positions in ``tensors``. ``kernels``: files by their
-    hash."""
+    """``targets``: the best first. ``islands``: what the node of each reads, as positions in ``tensors``. ``kernels``: files by
+    their hash."""
 
     release: str
     targets: tuple[CompiledTarget, ...]
