@@ -6,18 +6,11 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
-#include <map>
 #include <optional>
-#include <sstream>
 #include <string_view>
-#include <unordered_map>
 
-#include "byte_io.h"
 #include "graph_access.h"
-#include "plan_fit.h"
-#include "planner_link.h"
-#include "sha256.h"
-#include "trusted_file.h"
+#include "open_nodes.h"
 #include "version.h"
 
 namespace xyntra {
@@ -27,15 +20,6 @@ constexpr const char* kOperator = "EPContext";
 constexpr const char* kDomain = "com.microsoft";
 constexpr const char* kSource = "XyntraEP";
 constexpr const char* kSuffix = ".xyntra";
-constexpr std::size_t kMostFileBytes = std::size_t{1} << 31;
-
-// Why a compiled model is not executed, for its user.
-class Refusal : public Error {
- public:
-  explicit Refusal(const std::string& why) : Error(kInvalidArgument, "XyntraEP does not execute this compiled model: " + why) {}
-};
-
-[[noreturn]] void refuse(const std::string& why) { throw Refusal(why); }
 
 // -- attributes
 
@@ -96,24 +80,6 @@ class Attributes {
 
 // -- files
 
-std::string folder_of(const std::string& path) {
-  const std::size_t slash = path.rfind('/');
-  return slash == std::string::npos ? "." : path.substr(0, std::max<std::size_t>(slash, 1));
-}
-
-bool is_plain_name(const std::string& name) {
-  return !name.empty() && name != "." && name != ".." && name.find('/') == std::string::npos &&
-         name.find('\0') == std::string::npos;
-}
-
-std::string read_beside(const std::string& model_path, const std::string& name) {
-  if (!is_plain_name(name)) refuse("the file that it names is not one beside the model");
-  if (model_path.empty()) refuse("it was given from memory, and its compiled part is in the file " + name + " beside a model");
-  TrustedFile file = read_trusted_file(folder_of(model_path) + '/' + name, kMostFileBytes);
-  if (!file.error.empty()) refuse(file.error);
-  return std::move(file.bytes);
-}
-
 // As a whole or not at all.
 void write_file(const std::string& path, const std::string& bytes) {
   const std::string unfinished = path + ".unfinished";
@@ -129,25 +95,6 @@ void write_file(const std::string& path, const std::string& bytes) {
 
 // -- opening
 
-std::shared_ptr<const CompiledModel> read_compiled(const std::string& model_path, bool embedded, std::string content,
-                                                   const std::string& digests) {
-  std::string bytes = embedded ? std::move(content) : read_beside(model_path, content);
-  if (!digests.empty()) {
-    const TrustedFile file = read_trusted_file(expanded(digests), kMostFileBytes);
-    if (!file.error.empty()) refuse("compiled_digest: " + file.error);
-    const std::string digest = sha256_hex(bytes);
-    std::istringstream words(file.bytes);
-    bool listed = false;
-    for (std::string word; words >> word;) listed = listed || word == digest;
-    if (!listed) refuse("its SHA-256 is " + digest + ", which " + digests + " does not list");
-  }
-  try {
-    return CompiledModel::read(std::move(bytes));
-  } catch (const FormatError& error) {
-    refuse(error.what());
-  }
-}
-
 std::vector<int64_t> declared_dims(const Ort& ort, const OrtValueInfo* info, bool& has_shape) {
   const auto* type = get(ort, info, api::kGetValueInfoTypeInfo);
   const OrtTensorTypeAndShapeInfo* tensor = nullptr;
@@ -160,67 +107,15 @@ std::vector<int64_t> declared_dims(const Ort& ort, const OrtValueInfo* info, boo
   return dims;
 }
 
-// Kernels take for granted what the model said of its tensors when it was compiled.
-void check_tensor(const Ort& ort, const GraphValue& value, const CompiledModel::Tensor& tensor) {
-  const std::string name = "'" + tensor.name + "'";
-  if (((value.flags & kConstant) != 0) != tensor.is_constant)
-    refuse(name + (tensor.is_constant ? " is no constant" : " is a constant"));
-  if (value.elem_type != tensor.elem_type) refuse(name + " has another type");
-  if (!tensor.has_shape) return;
-  bool has_shape = false;
-  const std::vector<int64_t> dims = declared_dims(ort, value.info, has_shape);
-  bool same = has_shape && dims.size() == tensor.dims.size();
-  for (std::size_t i = 0; same && i < dims.size(); ++i) same = tensor.dims[i] < 0 || tensor.dims[i] == dims[i];
-  if (!same) refuse(name + " has another shape");
-}
-
-using Names = std::unordered_map<std::string, std::string>;
-
-// What a node reads and makes is told by its place: ONNX Runtime may have given tensors other names since. `names`: by those of the
-// plan, to which those of the inputs are added.
-void check_node(const Ort& ort, const GraphBuffer& graph, const GraphNode& node, const CompiledModel& compiled,
-                const PlanIsland& island, const std::vector<uint32_t>& reads, Names& names) {
-  if (node.inputs.size() != reads.size()) refuse("its node reads " + std::to_string(node.inputs.size()) + " tensors, not " +
-                                                std::to_string(reads.size()));
-  if (node.outputs.size() != island.outputs.size()) refuse("its node does not make what its island does");
-  for (std::size_t i = 0; i < reads.size(); ++i) {
-    const CompiledModel::Tensor& tensor = compiled.tensors()[reads[i]];
-    const GraphValue& value = graph.values()[static_cast<std::size_t>(node.inputs[i])];
-    check_tensor(ort, value, tensor);
-    names.emplace(tensor.name, value.name);
-  }
-}
-
-// Gives an island of a plan the names that tensors have now.
-void rename(PlanIsland& island, const GraphBuffer& graph, const GraphNode& node, const CompiledModel& compiled,
-            const std::vector<uint32_t>& reads) {
-  Names names;
-  for (std::size_t i = 0; i < reads.size(); ++i)
-    names.emplace(compiled.tensors()[reads[i]].name, graph.values()[static_cast<std::size_t>(node.inputs[i])].name);
-  const auto now = [&](std::string& name) {
-    const auto found = names.find(name);
-    if (found == names.end()) refuse("its node does not read '" + name + "'");
-    name = found->second;
-  };
-  for (PlanTensor& input : island.inputs) now(input.name);
-  for (std::string& name : island.constants) now(name);
-  for (std::size_t i = 0; i < island.outputs.size(); ++i)
-    island.outputs[i].name = graph.values()[static_cast<std::size_t>(node.outputs[i])].name;
-}
-
-void check_depends(const GraphBuffer& graph, const Plan& plan, const Names& names) {
-  for (const PlanDepend& depend : plan.depends) {
-    const auto name = names.find(depend.value);
-    const int32_t index = name == names.end() ? -1 : graph.find_value(name->second);
-    const GraphValue* const value = index < 0 ? nullptr : &graph.values()[static_cast<std::size_t>(index)];
-    if (value == nullptr || (value->flags & kConstant) == 0 || hash128(value->data, value->bytes) != depend.hash)
-      refuse("the constant '" + depend.value + "' is another one than it was compiled for");
-  }
-}
-
-// `partition_name`: the name of a compiled model and the number of an island.
-std::string partition_of(const CompiledModel& compiled, std::size_t island) {
-  return compiled.name() + '/' + std::to_string(island);
+NodeTensor tensor_of(const Ort& ort, const GraphValue& value) {
+  NodeTensor tensor;
+  tensor.name = value.name;
+  tensor.elem_type = value.elem_type;
+  tensor.is_constant = (value.flags & kConstant) != 0;
+  tensor.dims = declared_dims(ort, value.info, tensor.has_shape);
+  tensor.data = value.data;
+  tensor.bytes = value.bytes;
+  return tensor;
 }
 
 }  // namespace
@@ -251,64 +146,20 @@ std::vector<const GraphNode*> context_nodes(const Ort& ort, const GraphBuffer& g
 
 std::vector<ContextNode> open_context_nodes(const Ort& ort, const OrtGraph* graph, const GraphBuffer& read,
                                             const std::vector<const GraphNode*>& nodes, const AheadOfTime& ahead) {
+  std::vector<CompiledNode> compiled;
+  for (const GraphNode* node : nodes) {
+    CompiledNode& one = compiled.emplace_back();
+    one.is_main = number_attribute(ort, node->node, "main_context", 1) != 0;
+    one.is_embedded = number_attribute(ort, node->node, "embed_mode", 1) != 0;
+    one.content = text_attribute(ort, node->node, "ep_cache_context").value_or("");
+    one.partition = text_attribute(ort, node->node, "partition_name").value_or("");
+    for (const int32_t i : node->inputs) one.inputs.push_back(tensor_of(ort, read.values()[static_cast<std::size_t>(i)]));
+    for (const int32_t i : node->outputs) one.outputs.push_back(tensor_of(ort, read.values()[static_cast<std::size_t>(i)]));
+  }
   const std::string model_path = get(ort, graph, api::kGraphGetModelPath);
-  struct Opened {
-    std::shared_ptr<const CompiledModel> compiled;
-    std::vector<const GraphNode*> nodes;  // by island; null where none was found yet
-    std::shared_ptr<const UsablePlan> usable;
-  };
-  std::map<std::string, Opened> opened;  // by the name of the compiled model
-  for (const GraphNode* node : nodes) {
-    if (number_attribute(ort, node->node, "main_context", 1) == 0) continue;
-    auto content = text_attribute(ort, node->node, "ep_cache_context");
-    if (!content) refuse("a node has no ep_cache_context");
-    const bool embedded = number_attribute(ort, node->node, "embed_mode", 1) != 0;
-    auto compiled = read_compiled(model_path, embedded, std::move(*content), ahead.digests);
-    const std::size_t islands = compiled->islands().size();
-    const std::string name = compiled->name();
-    opened.emplace(name, Opened{std::move(compiled), std::vector<const GraphNode*>(islands), nullptr});
-  }
+  const std::vector<OpenedNode> opened = open_nodes(std::move(compiled), model_path, ahead.digests);
   std::vector<ContextNode> found;
-  std::vector<Opened*> models;
-  for (const GraphNode* node : nodes) {
-    const std::string partition = text_attribute(ort, node->node, "partition_name").value_or("");
-    const std::size_t slash = partition.find('/');
-    const auto model = opened.find(partition.substr(0, slash));
-    if (slash == std::string::npos || model == opened.end()) refuse("a node names a compiled model that is not there");
-    char* end = nullptr;
-    const std::string digits = partition.substr(slash + 1);
-    const unsigned long island = std::strtoul(digits.c_str(), &end, 10);
-    if (digits.empty() || *end != '\0' || island >= model->second.nodes.size()) refuse("a node names an island that is not there");
-    if (model->second.nodes[island] != nullptr) refuse("two nodes name the same island");
-    model->second.nodes[island] = node;
-    found.push_back({node, island, nullptr});
-    models.push_back(&model->second);
-  }
-  for (auto& [name, model] : opened) {
-    const CompiledModel& compiled = *model.compiled;
-    Names names;
-    const auto adapt = [&, &nodes_of = model.nodes](Plan& plan) {
-      if (plan.islands.size() != nodes_of.size()) refuse("its plan is for other islands");
-      for (std::size_t i = 0; i < nodes_of.size(); ++i) {
-        if (nodes_of[i] == nullptr) continue;  // ONNX Runtime has dropped what nobody reads
-        check_node(ort, read, *nodes_of[i], compiled, plan.islands[i], compiled.islands()[i], names);
-        rename(plan.islands[i], read, *nodes_of[i], compiled, compiled.islands()[i]);
-        if (const std::string why = why_unfit(plan.islands[i], read); !why.empty()) refuse(why);
-      }
-      check_depends(read, plan, names);
-    };
-    try {
-      UsablePlan usable = plan_of(model.compiled, true, adapt);
-      usable.from_model = true;
-      usable.compiled = nullptr;  // some megabytes that ONNX Runtime has, too
-      model.usable = std::make_shared<const UsablePlan>(std::move(usable));
-    } catch (const Refusal&) {
-      throw;
-    } catch (const Error& error) {
-      refuse(error.what());
-    }
-  }
-  for (std::size_t i = 0; i < found.size(); ++i) found[i].usable = models[i]->usable;
+  for (std::size_t i = 0; i < nodes.size(); ++i) found.push_back({nodes[i], opened[i].island, opened[i].usable});
   return found;
 }
 
