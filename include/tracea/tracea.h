@@ -133,7 +133,8 @@ TRACEA_API TraceaStatus tracea_model_run(const TraceaModel* model, const TraceaT
 /* -- profile: time by step, of all models of the process */
 
 TRACEA_API TraceaStatus tracea_profile(int on);
-/* What was measured since the last call, as JSON. `*needed` is its size; it is copied, and forgotten, when `capacity` suffices. */
+/* What was measured since the last call, a line of JSON for each step. `*needed` is its size; it is copied, and forgotten, when
+ * `capacity` suffices. */
 TRACEA_API TraceaStatus tracea_take_profile(char* buffer, size_t capacity, size_t* needed);
 
 #ifdef __cplusplus

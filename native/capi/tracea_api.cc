@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 #include <exception>
+#include <filesystem>
 #include <fstream>
 #include <memory>
 #include <new>
@@ -206,6 +207,8 @@ TraceaModelOptions known(const TraceaModelOptions* given) {
 }
 
 std::string content_of(const std::string& path) {
+  std::error_code problem;
+  if (!std::filesystem::is_regular_file(path, problem)) throw NoFile(path + ": cannot be opened, or is no file");
   std::ifstream file(path, std::ios::binary | std::ios::ate);
   const auto size = file ? static_cast<std::streamoff>(file.tellg()) : -1;
   if (size < 0) throw NoFile(path + ": cannot be opened");
