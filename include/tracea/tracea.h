@@ -112,7 +112,7 @@ TRACEA_API void tracea_clear_error(void);
 /* `options` may be NULL. Weights are packed now, on this thread. Where it fails nothing of the model was executed, and `*model` is
  * NULL. */
 TRACEA_API TraceaStatus tracea_model_open(const char* path, const TraceaModelOptions* options, TraceaModel** model);
-/* The same from memory, which is copied: nothing beside the model can be read then. */
+/* The same from memory, which is read now and not kept: nothing beside the model can be read then. */
 TRACEA_API TraceaStatus tracea_model_open_bytes(const void* bytes, size_t n, const TraceaModelOptions* options, TraceaModel** model);
 /* NULL is left alone. No run may be going on. */
 TRACEA_API void tracea_model_close(TraceaModel* model);

@@ -42,13 +42,34 @@ CompiledNode compiled_node(const OnnxFile& file, const OnnxNode& node) {
   return compiled;
 }
 
-// Kernels read elements where their type wants them, and a file has them anywhere.
-const void* aligned(const OnnxConstant& constant, std::vector<MemoryBlock>& copies) {
-  if (reinterpret_cast<uintptr_t>(constant.data) % kAlignment == 0) return constant.data;
-  MemoryBlock& copy = copies.emplace_back(constant.bytes + kSpareBytes, "a constant");
-  if (constant.bytes != 0) std::memcpy(copy.data(), constant.data, constant.bytes);
-  return copy.data();
-}
+// The constants of an island, while it packs them. Kernels read elements where their type wants them, and a file has them anywhere:
+// so each is copied when it is asked for.
+class FileConstants {
+ public:
+  FileConstants(const OnnxFile& file, const PlanIsland& island) : copies_(island.constants.size()) {
+    for (const std::string& name : island.constants) constants_.push_back(file.constant(name));
+  }
+
+  Constants view() {
+    return {[this](std::size_t i) { return data(i); }, [this](std::size_t i) { return constants_[i]->bytes; },
+            [this](std::size_t i) { copies_[i] = MemoryBlock(); }};
+  }
+
+ private:
+  const void* data(std::size_t i) {
+    const OnnxConstant& constant = *constants_[i];
+    if (reinterpret_cast<uintptr_t>(constant.data) % kAlignment == 0) return constant.data;
+    MemoryBlock& copy = copies_[i];
+    if (copy.data() == nullptr) {
+      copy = MemoryBlock(constant.bytes + kSpareBytes, "a constant");
+      if (constant.bytes != 0) std::memcpy(copy.data(), constant.data, constant.bytes);
+    }
+    return copy.data();
+  }
+
+  std::vector<const OnnxConstant*> constants_;
+  std::vector<MemoryBlock> copies_;
+};
 
 std::string dims_text(const std::vector<int64_t>& dims) {
   std::string text = "[";
@@ -71,8 +92,8 @@ void check_input(const OnnxTensorType& declared, const CallersTensor& given) {
 
 }  // namespace
 
-CompiledFile::CompiledFile(std::string bytes, const std::string& folder, const std::string& digests) {
-  const OnnxFile file(std::move(bytes), folder);
+CompiledFile::CompiledFile(std::string_view bytes, const std::string& folder, const std::string& digests) {
+  const OnnxFile file(bytes, folder);
   inputs_ = file.inputs();
   outputs_ = file.outputs();
   std::unordered_map<std::string, std::size_t> number;  // of tensors that there are so far
@@ -100,13 +121,8 @@ CompiledFile::CompiledFile(std::string bytes, const std::string& folder, const s
       node.makes.push_back(elem_types_.size());
       add(output.name, output.elem_type);
     }
-    std::vector<MemoryBlock> copies;
-    std::vector<ConstantView> constants;
-    for (const std::string& name : planned.constants) {
-      const OnnxConstant& constant = *file.constant(name);
-      constants.push_back({aligned(constant, copies), constant.bytes});
-    }
-    node.island = std::make_unique<OpenedIsland>(opened[i].usable, opened[i].island, constants);
+    FileConstants constants(file, planned);
+    node.island = std::make_unique<OpenedIsland>(opened[i].usable, opened[i].island, constants.view());
   }
   for (const OnnxTensorType& output : outputs_) {
     const auto found = number.find(output.name);

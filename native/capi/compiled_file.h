@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "memory_block.h"
@@ -25,7 +26,8 @@ class CompiledFile {
  public:
   // `folder`: where files beside the model are, "" for a model in memory. `digests` as in open_nodes.h. Throws why it cannot be
   // opened; nothing of it was executed then. Weights are packed on the calling thread.
-  CompiledFile(std::string bytes, const std::string& folder, const std::string& digests);
+  // Nobody reads `bytes` afterwards.
+  CompiledFile(std::string_view bytes, const std::string& folder, const std::string& digests);
 
   const std::vector<OnnxTensorType>& inputs() const noexcept { return inputs_; }
   const std::vector<OnnxTensorType>& outputs() const noexcept { return outputs_; }

@@ -159,9 +159,9 @@ std::string_view OnnxNode::text(std::string_view attribute) const {
   return {};
 }
 
-OnnxFile::OnnxFile(std::string bytes, const std::string& folder) : bytes_(std::move(bytes)) {
+OnnxFile::OnnxFile(std::string_view bytes, const std::string& folder) {
   bool has_graph = false;
-  for (ProtobufReader field(bytes_); field.next();) {
+  for (ProtobufReader field(bytes); field.next();) {
     if (field.field() != model_field::kGraph || !field.is_bytes()) continue;
     if (has_graph) throw FormatError("the model has two graphs");
     has_graph = true;

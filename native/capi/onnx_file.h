@@ -46,8 +46,9 @@ struct OnnxNode {
 
 class OnnxFile {
  public:
-  // Throws FormatError for what is no model, Error for what of it cannot be had: weights in other files lie in `folder`.
-  OnnxFile(std::string bytes, const std::string& folder);
+  // Throws FormatError for what is no model, Error for what of it cannot be had: weights in other files lie in `folder`. `bytes` live
+  // longer than this.
+  OnnxFile(std::string_view bytes, const std::string& folder);
   OnnxFile(const OnnxFile&) = delete;
   OnnxFile& operator=(const OnnxFile&) = delete;
 
@@ -62,7 +63,6 @@ class OnnxFile {
   void read_graph(std::string_view bytes, const std::string& folder);
   void read_constant(std::string_view bytes, const std::string& folder);
 
-  const std::string bytes_;
   std::vector<OnnxNode> nodes_;
   std::vector<OnnxTensorType> inputs_, outputs_, others_;
   std::unordered_map<std::string, OnnxConstant> constants_;

@@ -10,12 +10,14 @@
 #include <new>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
 #include "byte_io.h"
 #include "compiled_file.h"
 #include "element_bytes.h"
+#include "memory_block.h"
 #include "open_nodes.h"
 #include "ort.h"
 #include "profile.h"
@@ -24,6 +26,7 @@
 
 using xyntra::CallersTensor;
 using xyntra::Error;
+using xyntra::MemoryBlock;
 
 namespace {
 
@@ -115,8 +118,8 @@ struct Infos {
 }  // namespace
 
 struct TraceaModel {
-  TraceaModel(std::string bytes, const std::string& folder, const TraceaModelOptions& options)
-      : file(std::move(bytes), folder, options.digests != nullptr ? options.digests : ""), inputs(file.inputs()), outputs(file.outputs()) {
+  TraceaModel(std::string_view bytes, const std::string& folder, const TraceaModelOptions& options)
+      : file(bytes, folder, options.digests != nullptr ? options.digests : ""), inputs(file.inputs()), outputs(file.outputs()) {
     const std::size_t threads = options.threads != 0 ? options.threads : std::max(1U, std::thread::hardware_concurrency());
     if (options.parallel_for != nullptr) {
       tasks = std::make_unique<CallersThreads>(options.parallel_for, options.parallel_for_user);
@@ -206,17 +209,23 @@ TraceaModelOptions known(const TraceaModelOptions* given) {
   return options;
 }
 
-std::string content_of(const std::string& path) {
+struct Content {
+  MemoryBlock block;
+  std::size_t bytes = 0;
+  std::string_view view() const noexcept { return {block.data(), bytes}; }
+};
+
+Content content_of(const std::string& path) {
   std::error_code problem;
   if (!std::filesystem::is_regular_file(path, problem)) throw NoFile(path + ": cannot be opened, or is no file");
   std::ifstream file(path, std::ios::binary | std::ios::ate);
   const auto size = file ? static_cast<std::streamoff>(file.tellg()) : -1;
   if (size < 0) throw NoFile(path + ": cannot be opened");
-  std::string bytes(static_cast<std::size_t>(size), '\0');
+  Content content{MemoryBlock(static_cast<std::size_t>(size), "a model"), static_cast<std::size_t>(size)};
   file.seekg(0);
-  file.read(bytes.data(), size);
+  file.read(content.block.data(), size);
   if (!file) throw NoFile(path + ": cannot be read");
-  return bytes;
+  return content;
 }
 
 template <class Make>
@@ -246,14 +255,14 @@ void tracea_clear_error(void) { last_error.clear(); }
 TraceaStatus tracea_model_open(const char* path, const TraceaModelOptions* options, TraceaModel** model) {
   return opened(options, model, [&](const TraceaModelOptions& known_options) {
     if (path == nullptr) throw Misused("the path is NULL");
-    return new TraceaModel(content_of(path), xyntra::folder_of(path), known_options);
+    return new TraceaModel(content_of(path).view(), xyntra::folder_of(path), known_options);
   });
 }
 
 TraceaStatus tracea_model_open_bytes(const void* bytes, size_t n, const TraceaModelOptions* options, TraceaModel** model) {
   return opened(options, model, [&](const TraceaModelOptions& known_options) {
     if (bytes == nullptr && n != 0) throw Misused("the bytes are NULL");
-    return new TraceaModel(std::string(static_cast<const char*>(bytes), n), "", known_options);
+    return new TraceaModel({static_cast<const char*>(bytes), n}, "", known_options);
   });
 }
 

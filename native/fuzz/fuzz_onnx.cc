@@ -22,7 +22,7 @@ void check(const OnnxTensorType& type) {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t size) {
   try {
-    const OnnxFile file(std::string(fuzz::text(data, size)), "");
+    const OnnxFile file(fuzz::text(data, size), "");
     for (const auto* list : {&file.inputs(), &file.outputs()}) {
       for (const OnnxTensorType& type : *list) {
         check(type);

@@ -1,4 +1,4 @@
-"""The examples in C and C++ as their readers would build them, under AddressSanitizer; and what of the C border may not change."""
+"""The examples in C and C++ as their readers would build them, under AddressSanitizer; and what of the border may not change."""
 
 from __future__ import annotations
 
@@ -75,14 +75,29 @@ def test_the_library_exports_what_the_header_declares() -> None:
 
 # Of x86-64 and aarch64. A member that is new goes to the end, and TRACEA_ABI_VERSION up.
 LAYOUT = {
-    "sizeof(TraceaTensorView)": 40, "offsetof(TraceaTensorView, rank)": 8, "offsetof(TraceaTensorView, shape)": 16,
-    "offsetof(TraceaTensorView, stride)": 24, "offsetof(TraceaTensorView, dtype)": 32, "offsetof(TraceaTensorView, device_id)": 36,
-    "sizeof(TraceaTensorInfo)": 40, "offsetof(TraceaTensorInfo, name)": 8, "offsetof(TraceaTensorInfo, dtype)": 16,
-    "offsetof(TraceaTensorInfo, rank)": 20, "offsetof(TraceaTensorInfo, shape)": 24, "offsetof(TraceaTensorInfo, symbol)": 32,
-    "sizeof(TraceaModelOptions)": 40, "offsetof(TraceaModelOptions, threads)": 8, "offsetof(TraceaModelOptions, parallel_for)": 16,
-    "offsetof(TraceaModelOptions, parallel_for_user)": 24, "offsetof(TraceaModelOptions, digests)": 32,
-    "TRACEA_ABI_VERSION": 1, "TRACEA_MAX_RANK": 16, "TRACEA_CPU": -1, "TRACEA_FILE_ERROR": 7, "TRACEA_BFLOAT16": 16,
-}  # fmt: skip
+    "sizeof(TraceaTensorView)": 40,
+    "offsetof(TraceaTensorView, rank)": 8,
+    "offsetof(TraceaTensorView, shape)": 16,
+    "offsetof(TraceaTensorView, stride)": 24,
+    "offsetof(TraceaTensorView, dtype)": 32,
+    "offsetof(TraceaTensorView, device_id)": 36,
+    "sizeof(TraceaTensorInfo)": 40,
+    "offsetof(TraceaTensorInfo, name)": 8,
+    "offsetof(TraceaTensorInfo, dtype)": 16,
+    "offsetof(TraceaTensorInfo, rank)": 20,
+    "offsetof(TraceaTensorInfo, shape)": 24,
+    "offsetof(TraceaTensorInfo, symbol)": 32,
+    "sizeof(TraceaModelOptions)": 40,
+    "offsetof(TraceaModelOptions, threads)": 8,
+    "offsetof(TraceaModelOptions, parallel_for)": 16,
+    "offsetof(TraceaModelOptions, parallel_for_user)": 24,
+    "offsetof(TraceaModelOptions, digests)": 32,
+    "TRACEA_ABI_VERSION": 1,
+    "TRACEA_MAX_RANK": 16,
+    "TRACEA_CPU": -1,
+    "TRACEA_FILE_ERROR": 7,
+    "TRACEA_BFLOAT16": 16,
+}
 
 
 def test_structs_stay_as_programs_know_them(tmp_path: Path) -> None:
