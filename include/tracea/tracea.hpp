@@ -128,9 +128,11 @@ class Model {
     const TraceaModelOptions given = state_->options();
     check(tracea_model_open(path.c_str(), &given, &state_->model));
   }
-  Model(const void* bytes, std::size_t n, ModelOptions options = {}) : state_(std::make_unique<State>(std::move(options))) {
-    const TraceaModelOptions given = state_->options();
-    check(tracea_model_open_bytes(bytes, n, &given, &state_->model));
+  static Model from_bytes(const void* bytes, std::size_t n, ModelOptions options = {}) {
+    Model made(std::make_unique<State>(std::move(options)));
+    const TraceaModelOptions given = made.state_->options();
+    check(tracea_model_open_bytes(bytes, n, &given, &made.state_->model));
+    return made;
   }
 
   std::vector<TensorInfo> inputs() const { return infos(tracea_model_input, true); }
@@ -173,6 +175,8 @@ class Model {
     ModelOptions chosen;
     TraceaModel* model = nullptr;
   };
+
+  explicit Model(std::unique_ptr<State> state) : state_(std::move(state)) {}
 
   static std::vector<TraceaTensorView> views(const std::vector<TensorView>& tensors) {
     std::vector<TraceaTensorView> found;

@@ -6,7 +6,6 @@
 #include <exception>
 #include <filesystem>
 #include <fstream>
-#include <memory>
 #include <new>
 #include <optional>
 #include <string>
@@ -122,19 +121,19 @@ struct TraceaModel {
       : file(bytes, folder, options.digests != nullptr ? options.digests : ""), inputs(file.inputs()), outputs(file.outputs()) {
     const std::size_t threads = options.threads != 0 ? options.threads : std::max(1U, std::thread::hardware_concurrency());
     if (options.parallel_for != nullptr) {
-      tasks = std::make_unique<CallersThreads>(options.parallel_for, options.parallel_for_user);
+      callers.emplace(options.parallel_for, options.parallel_for_user);
     } else {
-      shared = std::make_unique<xyntra::SharedThreads>(threads);
+      shared.emplace(threads);
     }
   }
   const xyntra::Tasks& threads() const noexcept {
-    return tasks != nullptr ? static_cast<const xyntra::Tasks&>(*tasks) : *shared;
+    return callers ? static_cast<const xyntra::Tasks&>(*callers) : *shared;
   }
 
   const xyntra::CompiledFile file;
   const Infos inputs, outputs;
-  std::unique_ptr<const CallersThreads> tasks;
-  std::unique_ptr<const xyntra::SharedThreads> shared;
+  std::optional<CallersThreads> callers;
+  std::optional<xyntra::SharedThreads> shared;
 };
 
 namespace {
