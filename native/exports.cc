@@ -8,6 +8,7 @@
 #include <new>
 #include <sstream>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -20,10 +21,12 @@
 #include "island_trial.h"
 #include "kernel_timing.h"
 #include "live.h"
+#include "opened_island.h"
 #include "profile.h"
 #include "python_end.h"
 #include "quiet.h"
 #include "reports.h"
+#include "shared_threads.h"
 #include "trace.h"
 #include "trusted_file.h"
 #include "version.h"
@@ -45,6 +48,18 @@ void tell(const char* what, char* why, uint64_t capacity) noexcept {
 }
 
 void tell(const std::exception& error, char* why, uint64_t capacity) noexcept { tell(error.what(), why, capacity); }
+
+std::vector<xyntra::InputView> views_of(const void* const* inputs, const uint32_t* ranks, const int64_t* dims, uint32_t n) {
+  std::vector<xyntra::InputView> views;
+  for (uint32_t i = 0; i < n; dims += ranks[i++]) views.push_back({inputs[i], dims, ranks[i]});
+  return views;
+}
+
+std::vector<xyntra::ConstantView> constants_of(const void* const* constants, const uint64_t* bytes, uint32_t n) {
+  std::vector<xyntra::ConstantView> known;
+  for (uint32_t i = 0; i < n; ++i) known.push_back({constants[i], bytes[i]});
+  return known;
+}
 
 }  // namespace
 
@@ -262,10 +277,8 @@ int xyntra_run_island(const char* plan, uint32_t island, const void* const* inpu
                       uint64_t between_bytes, int64_t* all_ns, int64_t* kernels_ns, uint32_t timed, char* why,
                       uint64_t capacity) noexcept {
   try {
-    std::vector<xyntra::InputView> views;
-    for (uint32_t i = 0; i < n_inputs; dims += ranks[i++]) views.push_back({inputs[i], dims, ranks[i]});
-    std::vector<xyntra::ConstantView> known;
-    for (uint32_t i = 0; i < n_constants; ++i) known.push_back({constants[i], constant_bytes[i]});
+    const auto views = views_of(inputs, ranks, dims, n_inputs);
+    const auto known = constants_of(constants, constant_bytes, n_constants);
     const std::vector<void*> written(outputs, outputs + n_outputs);
     for (const auto& time : xyntra::run_island(plan, island, views, known, written, {timed, threads, between_bytes})) {
       *all_ns++ = time.all_ns;
@@ -291,3 +304,49 @@ int xyntra_time_copies(const char* device, uint64_t bytes, int64_t* there_ns, in
     return 0;
   }
 }
+
+void* xyntra_open_island(const void* plan, uint64_t plan_bytes, uint32_t island, const void* const* constants,
+                         const uint64_t* constant_bytes, uint32_t n_constants, char* why, uint64_t capacity) noexcept {
+  try {
+    const std::string_view bytes(static_cast<const char*>(plan), plan_bytes);
+    return new xyntra::OpenedIsland(xyntra::usable_plan(bytes, "the plan"), island,
+                                    constants_of(constants, constant_bytes, n_constants));
+  } catch (const std::exception& error) {
+    tell(error, why, capacity);
+    return nullptr;
+  }
+}
+
+int xyntra_output_dims(void* opened, const void* const* inputs, const uint32_t* ranks, const int64_t* dims, uint32_t n_inputs,
+                       int64_t* output_dims, uint32_t n_output_dims, char* why, uint64_t capacity) noexcept {
+  try {
+    auto& island = *static_cast<xyntra::OpenedIsland*>(opened);
+    const xyntra::OpenedIsland::Run run(island, views_of(inputs, ranks, dims, n_inputs));
+    for (std::size_t i = 0; i < island.plan().outputs.size(); ++i) {
+      for (const int64_t extent : run.output_dims(i)) {
+        if (n_output_dims-- == 0) throw xyntra::Error(xyntra::kInvalidArgument, "the outputs have more dims");
+        *output_dims++ = extent;
+      }
+    }
+    return 1;
+  } catch (const std::exception& error) {
+    tell(error, why, capacity);
+    return 0;
+  }
+}
+
+int xyntra_run_opened(void* opened, const void* const* inputs, const uint32_t* ranks, const int64_t* dims, uint32_t n_inputs,
+                      void* const* outputs, uint32_t n_outputs, uint32_t threads, char* why, uint64_t capacity) noexcept {
+  try {
+    xyntra::OpenedIsland::Run run(*static_cast<xyntra::OpenedIsland*>(opened), views_of(inputs, ranks, dims, n_inputs));
+    run.bind({outputs, outputs + n_outputs});
+    run.carry_out(xyntra::SharedThreads(threads));
+    run.end();
+    return 1;
+  } catch (const std::exception& error) {
+    tell(error, why, capacity);
+    return 0;
+  }
+}
+
+void xyntra_close_island(void* opened) noexcept { delete static_cast<xyntra::OpenedIsland*>(opened); }

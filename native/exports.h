@@ -87,3 +87,22 @@ XYNTRA_EXPORT int xyntra_run_island(const char* plan, uint32_t island, const voi
 // xyntra_device_compile.
 XYNTRA_EXPORT int xyntra_time_copies(const char* device, uint64_t bytes, int64_t* there_ns, int64_t* back_ns, uint32_t timed,
                                      char* why, uint64_t capacity) noexcept;
+
+// Opens an island of a plan in memory, for the CPU (native/opened_island.h); the constants are in the plan's order, and nobody reads
+// them afterwards. Returns what stands for it, which any number of threads may run; or null with the reason in `why`, cut to its
+// capacity.
+XYNTRA_EXPORT void* xyntra_open_island(const void* plan, uint64_t plan_bytes, uint32_t island, const void* const* constants,
+                                       const uint64_t* constant_bytes, uint32_t n_constants, char* why,
+                                       uint64_t capacity) noexcept;
+// The dims of all outputs for these inputs, one output's after the other's, to `output_dims`, which has room for `n_output_dims`.
+// Inputs are as in xyntra_run_island. Returns as xyntra_device_compile.
+XYNTRA_EXPORT int xyntra_output_dims(void* opened, const void* const* inputs, const uint32_t* ranks, const int64_t* dims,
+                                     uint32_t n_inputs, int64_t* output_dims, uint32_t n_output_dims, char* why,
+                                     uint64_t capacity) noexcept;
+// Runs an opened island on up to `threads` threads, the caller's among them. `outputs` have room for what xyntra_output_dims says of
+// these inputs. Returns as xyntra_device_compile.
+XYNTRA_EXPORT int xyntra_run_opened(void* opened, const void* const* inputs, const uint32_t* ranks, const int64_t* dims,
+                                    uint32_t n_inputs, void* const* outputs, uint32_t n_outputs, uint32_t threads, char* why,
+                                    uint64_t capacity) noexcept;
+// Nobody runs it any more.
+XYNTRA_EXPORT void xyntra_close_island(void* opened) noexcept;

@@ -48,8 +48,8 @@ std::vector<const OrtValue*> Island::find_constants(const OrtGraph* graph) const
   const std::vector<std::string>& names = island_.constants;
   std::vector<const OrtValue*> found(names.size());
   if (names.empty()) return found;
-  std::unordered_map<std::string_view, std::size_t> wanted;
-  for (std::size_t i = 0; i < names.size(); ++i) wanted.emplace(names[i], i);
+  std::unordered_map<std::string_view, const OrtValue*> wanted;  // of a compiled model two may have the same name
+  for (const std::string& name : names) wanted.emplace(name, nullptr);
   // Through the nodes' inputs: the graph's own list of initializers lacks those of an outer scope.
   std::vector<const OrtValueInfo*> infos;
   const auto look = [&](const OrtNode* node, auto count, auto fill) {
@@ -57,8 +57,8 @@ std::vector<const OrtValue*> Island::find_constants(const OrtGraph* graph) const
     for (const auto* info : infos) {
       if (info == nullptr) continue;
       const auto name = wanted.find(get(ort_, info, api::kGetValueInfoName));
-      if (name == wanted.end() || found[name->second] != nullptr) continue;
-      found[name->second] = get(ort_, info, api::kValueInfoGetInitializerValue);
+      if (name == wanted.end() || name->second != nullptr) continue;
+      name->second = get(ort_, info, api::kValueInfoGetInitializerValue);
     }
   };
   for (const auto* node : get_all(ort_, graph, api::kGraphGetNumNodes, api::kGraphGetNodes)) {
@@ -66,6 +66,7 @@ std::vector<const OrtValue*> Island::find_constants(const OrtGraph* graph) const
     look(node, api::kNodeGetNumImplicitInputs, api::kNodeGetImplicitInputs);
   }
   for (std::size_t i = 0; i < names.size(); ++i) {
+    found[i] = wanted.at(names[i]);
     if (found[i] == nullptr) throw Error(kFail, "XyntraEP: the constant '" + names[i] + "' is gone");
   }
   return found;

@@ -4,12 +4,11 @@
 #include <cstring>
 #include <utility>
 
-#include "cpu_program.h"
 #include "device_program.h"
 #include "device_workspace.h"
 #include "element_bytes.h"
 #include "memory_block.h"
-#include "plan_source.h"
+#include "opened_island.h"
 #include "trial_threads.h"
 #include "trusted_file.h"
 
@@ -22,17 +21,10 @@ int64_t ns_since(Clock::time_point begin) {
   return std::chrono::nanoseconds(Clock::now() - begin).count();
 }
 
-UsablePlan usable_plan(const std::string& path, std::size_t number) {
+UsablePlan plan_in(const std::string& path) {
   const TrustedFile file = read_trusted_file(path);
   if (!file.error.empty()) throw Error(kFail, path + ": " + file.error);
-  UsablePlan usable;
-  usable.plan = Plan::read(file.bytes);
-  load_kernels(*usable.plan, usable);
-  for (const LoadedKernel& kernel : usable.kernels) {
-    if (!kernel.usable()) throw Error(kFail, kernel.error);
-  }
-  if (number >= usable.plan->islands.size()) throw Error(kInvalidArgument, path + " has no such island");
-  return usable;
+  return usable_plan(file.bytes, path);
 }
 
 std::vector<RunTime> run_on_device(const std::shared_ptr<const UsablePlan>& usable, std::size_t number,
@@ -69,35 +61,29 @@ const MemoryBlock& memory_between(std::size_t bytes) {
   return memory;
 }
 
-std::vector<RunTime> run_on_cpu(std::shared_ptr<const UsablePlan> usable, std::size_t number,
-                                const std::vector<InputView>& inputs, const Constants& constants,
-                                const std::vector<void*>& outputs, const Timed& timed) {
-  const PlanIsland& island = usable->plan->islands[number];
-  PoolWriter pool(CpuProgram::pool_room(island));
-  const CpuProgram program(std::move(usable), number, constants, pool);
+std::vector<RunTime> run_on_cpu(UsablePlan usable, std::size_t number, const std::vector<InputView>& inputs,
+                                const std::vector<ConstantView>& constants, const std::vector<void*>& outputs,
+                                const Timed& timed) {
+  OpenedIsland opened(std::move(usable), number, constants);
+  const PlanIsland& island = opened.plan();
   const TrialThreads threads(timed.threads);
   const MemoryBlock& between = memory_between(timed.between_bytes);
 
-  Workspace workspace(island);
-  workspace.inputs = inputs;
-  workspace.outputs = outputs;
   std::vector<RunTime> times(timed.runs + 2);
   for (RunTime& time : times) {
-    workspace.prepare(program.alternatives());
-    workspace.bind();
+    OpenedIsland::Run run(opened, inputs);
+    run.bind(outputs);
     touch(between.data(), timed.between_bytes);
     for (std::size_t i = 0; i < inputs.size(); ++i)
       touch(inputs[i].data, tensor_bytes(island.inputs[i].elem_type, inputs[i].dims, inputs[i].rank));
     for (std::size_t i = 0; i < outputs.size(); ++i) {
-      const auto& dims = workspace.evaluation().output_dims(i);
+      const auto& dims = run.output_dims(i);
       touch(outputs[i], tensor_bytes(island.outputs[i].elem_type, dims.data(), dims.size()));
     }
     const auto begin = Clock::now();
-    program.run(workspace, threads);
+    run.carry_out(threads);
     time.all_ns = time.kernels_ns = ns_since(begin);
-    if (const PlanFault* fault = workspace.fault()) workspace.evaluation().refuse(fault->message, workspace.inputs);
-    workspace.deliver();
-    workspace.count_threads();
+    run.end();
   }
   return {times.begin() + 2, times.end()};
 }
@@ -107,14 +93,15 @@ std::vector<RunTime> run_on_cpu(std::shared_ptr<const UsablePlan> usable, std::s
 std::vector<RunTime> run_island(const std::string& path, std::size_t number, const std::vector<InputView>& inputs,
                                 const std::vector<ConstantView>& constants, const std::vector<void*>& outputs,
                                 const Timed& timed) {
-  auto usable = std::make_shared<const UsablePlan>(usable_plan(path, number));
-  const PlanIsland& island = usable->plan->islands[number];
+  UsablePlan usable = plan_in(path);
+  if (number >= usable.plan->islands.size()) throw Error(kInvalidArgument, path + " has no such island");
+  const PlanIsland& island = usable.plan->islands[number];
   if (inputs.size() != island.inputs.size() || outputs.size() != island.outputs.size() ||
       constants.size() != island.constants.size())
     throw Error(kInvalidArgument, path + " has other inputs, constants and outputs");
+  if (usable.device == nullptr) return run_on_cpu(std::move(usable), number, inputs, constants, outputs, timed);
   const Constants known{[&](std::size_t i) { return constants.at(i).data; }, [&](std::size_t i) { return constants.at(i).bytes; }};
-  if (usable->device != nullptr) return run_on_device(usable, number, inputs, known, outputs, timed.runs);
-  return run_on_cpu(std::move(usable), number, inputs, known, outputs, timed);
+  return run_on_device(std::make_shared<const UsablePlan>(std::move(usable)), number, inputs, known, outputs, timed.runs);
 }
 
 }  // namespace xyntra

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "evaluation.h"
+#include "opened_island.h"
 
 namespace xyntra {
 
@@ -24,12 +25,6 @@ struct Timed {
   std::size_t runs = 0;
   std::size_t threads = 1;
   std::size_t between_bytes = 0;
-};
-
-// A constant, in memory that stays as it is.
-struct ConstantView {
-  const void* data = nullptr;
-  std::size_t bytes = 0;
 };
 
 // Runs island `island` of the plan in a file; then more often for what is returned. `constants`: in the plan's order. `outputs` have

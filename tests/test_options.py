@@ -70,6 +70,8 @@ def test_defaults(tmp_path: Path) -> None:
         ("trace", "OFF", "off"),
         ("trace", "", "off"),
         ("trace", "Run %p.json", "Run %p.json"),
+        ("compile_for", "AVX2, amx,avx2", ("avx2", "amx")),
+        ("compiled_digest", "digests", Path("digests")),
         ("log_level", "error", LogLevel.ERROR),
         ("log_level", "verbose", LogLevel.VERBOSE),
     ],
@@ -125,6 +127,8 @@ CHANGED = {
     "policy": "memory",
     "deterministic": "1",
     "dim_hints": "n=2",
+    "compile_for": "avx2",
+    "compiled_digest": "/digests",
     "log_level": "error",
 }
 

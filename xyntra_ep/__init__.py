@@ -16,16 +16,30 @@ if TYPE_CHECKING:
     from xyntra_ep.diagnostics.explain import explain
     from xyntra_ep.diagnostics.machine import doctor
     from xyntra_ep.diagnostics.trace.tracing import tracing
+    from xyntra_ep.provider.native_library import get_cmake_dir, get_include
     from xyntra_ep.provider.registration import get_ep_name, get_ep_names, get_library_path, register
 
 __version__ = "0.1.0"
 
-__all__ = ["__version__", "doctor", "explain", "get_ep_name", "get_ep_names", "get_library_path", "register", "tracing"]
+__all__ = [
+    "__version__",
+    "doctor",
+    "explain",
+    "get_cmake_dir",
+    "get_ep_name",
+    "get_ep_names",
+    "get_include",
+    "get_library_path",
+    "register",
+    "tracing",
+]
 
 # Read on first use: importing the package costs the registration and nothing else.
 _FACE = {
     "register": "xyntra_ep.provider.registration",
     "get_library_path": "xyntra_ep.provider.registration",
+    "get_include": "xyntra_ep.provider.native_library",
+    "get_cmake_dir": "xyntra_ep.provider.native_library",
     "get_ep_name": "xyntra_ep.provider.registration",
     "get_ep_names": "xyntra_ep.provider.registration",
     "explain": "xyntra_ep.diagnostics",

@@ -16,7 +16,7 @@ from typing import Any
 from xyntra_ep import __version__
 from xyntra_ep.arguments import MISUSED, Parser, age_s, pairs, shapes, size_bytes, sizes
 from xyntra_ep.errors import ConfigError, XyntraError
-from xyntra_ep.options import Claim
+from xyntra_ep.options import INSTRUCTION_SETS, Claim, InstructionSets
 from xyntra_ep.wording import asked_in_a_shell, counted
 
 FAILED, OUR_FAULT, NOTHING_COMPARED, NOTHING_PROVEN = 1, 3, 4, 5
@@ -85,6 +85,7 @@ _EXAMPLES = {
     "compare": "xyntra compare model.onnx --dim batch=4 --option precision=bf16",
     "trace": "xyntra trace model.onnx -o trace.json --runs 20 --dim batch=4",
     "top": "xyntra top -- python serve.py",
+    "compile": "xyntra compile model.onnx -o compiled.onnx --isa avx2,avx512,amx",
     "tune": "xyntra tune model.onnx --time 120 --dim batch=8",
     "cache": "xyntra cache prune --max-size 2G --max-age 30d",
 }
@@ -126,6 +127,18 @@ def _parser() -> tuple[Parser, Mapping[str, Parser]]:
     compare.add_argument("--fix", action="store_true", help="fix the sizes that are given in the session, as `explain` does")
     compare.add_argument("--claim", choices=[c.value for c in Claim], help="all: also what would lose to ONNX Runtime")
     _options(compare, "as in a session")
+    compile_ = command("compile", "write a model that needs neither Python nor a compiler where it runs", _compile)
+    compile_.add_argument("model", type=Path)
+    compile_.add_argument("-o", "--output", type=Path, required=True, metavar="FILE", help="the model to write")
+    isas = f"instruction sets to compile for, of {', '.join(INSTRUCTION_SETS)} (what servers and laptops have)"
+    compile_.add_argument("--isa", default="", metavar="NAME,...", help=isas)
+    compile_.add_argument("--precision", help="as the provider option")
+    where = compile_.add_mutually_exclusive_group()
+    where.add_argument("--embed", action="store_true", help="kernels are in the model (so it is)")
+    where.add_argument("--external", action="store_true", help="kernels are in a file beside the model")
+    compile_.add_argument("--digest", type=Path, metavar="FILE", help="write SHA-256 digests for the option compiled_digest")
+    compile_.add_argument("--force", action="store_true", help="write over a file that is there")
+    _options(compile_, "as in a session")
     tune = command("tune", "find the fastest kernels for a model on this machine, and keep them for sessions", _tune)
     tune.add_argument("model", type=Path, nargs="?")
     tune.add_argument("--time", type=age_s, default=120.0, metavar="TIME", help="to spend at most, as in 120s or 5m (120s)")
@@ -287,6 +300,27 @@ def _top(chosen: argparse.Namespace) -> int:
     from xyntra_ep.diagnostics.trace.top import top
 
     return top(chosen.target, interval_s=chosen.interval, count=chosen.count, record=chosen.record, as_json=chosen.json)
+
+
+def _compile(chosen: argparse.Namespace) -> int:
+    from xyntra_ep.diagnostics.compiled.compile_model import compile_model
+
+    options = pairs(chosen.option, "-O") | ({"precision": chosen.precision} if chosen.precision else {})
+    try:
+        isas = InstructionSets.parse(chosen.isa) if chosen.isa else ()
+    except ValueError as error:
+        raise ConfigError(f"--isa {chosen.isa!r} is not valid", where="compile", hint=f"it {error}") from None
+    found = compile_model(
+        chosen.model,
+        chosen.output,
+        isas=isas,
+        options=options,
+        embed=not chosen.external,
+        digest=chosen.digest,
+        force=chosen.force,
+    )
+    _print(found, found, chosen)
+    return 0
 
 
 def _tune(chosen: argparse.Namespace) -> int:

@@ -119,6 +119,8 @@ class Knobs:
     tune: str | None = None
     deterministic: str | None = None
     dim_hints: str | None = None
+    compile_for: str | None = None
+    compiled_digest: str | None = None
     trace: str | None = None
     log_level: str | None = None
 

@@ -57,6 +57,17 @@ def get_library_path() -> str:
     return str(_PACKAGE / _LIBRARY)
 
 
+def get_include() -> str:
+    """The folder to give to a C or C++ compiler for `#include "tracea/tracea.h"`."""
+    installed, checkout = _PACKAGE / "include", _PACKAGE.parent / "include"
+    return str(installed if installed.is_dir() else checkout)
+
+
+def get_cmake_dir() -> str:
+    """The folder for CMake's `tracea_DIR`, with which `find_package(tracea)` finds the installed package."""
+    return str(_PACKAGE / "lib" / "cmake" / "tracea")
+
+
 def open_library() -> ctypes.CDLL:
     """The library, its functions typed. Raises ConfigError where it is not there."""
     path = get_library_path()

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from xyntra_ep import options as options_module
@@ -20,16 +20,16 @@ from xyntra_ep.fusion.dump import Dump
 from xyntra_ep.fusion.egraph import Algebra
 from xyntra_ep.fusion.estimates.cost import DEVICE_DOUBT, Comparison, Estimate, cpu_cannot, time_text
 from xyntra_ep.fusion.estimates.ort_cost import Ceilings
-from xyntra_ep.fusion.graph import Graph, GraphValue, NodeId
+from xyntra_ep.fusion.graph import Graph, NodeId
 from xyntra_ep.fusion.partition import analyse, partition, unwanted
 from xyntra_ep.fusion.passes import Target
 from xyntra_ep.fusion.reason import Kind, Reason
 from xyntra_ep.fusion.rules import algebra
 from xyntra_ep.fusion.schedule import build_program
+from xyntra_ep.fusion.trace import SMALL_CONSTANT_BYTES, TraceError, trace
 from xyntra_ep.fusion.trace import Context as TraceContext
-from xyntra_ep.fusion.trace import TraceError, trace
 from xyntra_ep.guard import guarded
-from xyntra_ep.options import Claim, Options, Tune
+from xyntra_ep.options import AUTO, BackendName, Claim, Options, Tune
 from xyntra_ep.provider import registration
 from xyntra_ep.provider.fusion_graph import graph_of
 from xyntra_ep.provider.graph_buffer import RawGraph
@@ -37,6 +37,7 @@ from xyntra_ep.provider.placement import Placement, confirmed, place
 from xyntra_ep.provider.plan_report import log_line, made_anew, report
 from xyntra_ep.provider.waiting import announced
 from xyntra_ep.spans import span
+from xyntra_ep.tracea.backends.cpu import Processor
 from xyntra_ep.tracea.core_ir.ops import CoreOp, Program, ValueKind
 from xyntra_ep.tracea.doctor.policy import Policy
 from xyntra_ep.tracea.interface.context import Context
@@ -75,6 +76,10 @@ def _plan_graph(raw: RawGraph, digest: str) -> bytes:
     hash128 = hash128_of(registration.library())
     try:
         options = options_module.parse(raw.options)
+        is_ahead = options_module.AHEAD_OF_TIME in raw.options
+        if is_ahead and options.backend not in (AUTO, Processor.name):
+            raise ConfigError(f"backend={options.backend} cannot be compiled ahead of time", hint="leave it out: processors can")
+        options = replace(options, backend=BackendName(Processor.name)) if is_ahead else options
         registration.say_unknown()  # what was set since the import
         placement = place(options, raw.options.get(options_module.DEVICE_ID), hash128)
         rules = algebra(options.rules, strict=options.fp32_strict)
@@ -83,6 +88,10 @@ def _plan_graph(raw: RawGraph, digest: str) -> bytes:
         return write_plan(digest, empty, Context(hash128=hash128), refusal=str(error))
     with span("read graph"):
         graph = graph_of(raw, strict=options.fp32_strict, dim_hints=dict(options.dim_hints))
+    if is_ahead:
+        from xyntra_ep.provider.ahead import compile_ahead
+
+        return compile_ahead(graph, digest, options, rules, hash128)
     with announced(options.cache_dir, _LEVELS[options.log_level.value]):
         work, result = _planned(graph, options, rules, placement, hash128)
         if placement.may_move:
@@ -95,7 +104,7 @@ def _plan_graph(raw: RawGraph, digest: str) -> bytes:
         level = LogLevel.VERBOSE
     with span("report"):
         told = report(work, result)
-    depends = [(name, hash128(_bytes_of(graph.values[name]))) for name in sorted(work.depends)]
+    depends = work.depended(hash128)
 
     def plan(level: LogLevel, note: str = "") -> bytes:
         shown = f"{line}{note}" if level >= _LEVELS[options.log_level.value] else ""
@@ -148,6 +157,16 @@ def _settled(work: Planner, result: CompileResult, hash128: Hash128) -> Placemen
     return Placement(reason=f"{device.name} would not pay: {why}", lasting=placement.lasting and work.lasting)
 
 
+def planner_of(
+    graph: Graph, options: Options, rules: Algebra, context: Context, placement: Placement, request: TuningRequest
+) -> Planner:
+    """Of a graph for the device of ``context``."""
+    dump = Dump(options.dump_dir) if options.dump_dir is not None else None
+    lasting = placement.lasting and request.left_out is None
+    agreed = agree(options.precision, context)
+    return Planner(graph, options, rules, context, agreed, placement, request, lasting=lasting, dump=dump)
+
+
 def _planned(
     graph: Graph, options: Options, rules: Algebra, placement: Placement, hash128: Hash128
 ) -> tuple[Planner, CompileResult]:
@@ -159,15 +178,8 @@ def _planned(
         strict=options.fp32_strict,
         policy=Policy.of(options),
     )
-    agreed = agree(options.precision, context)
     request = request_at_hand()
-
-    def planner() -> Planner:
-        dump = Dump(options.dump_dir) if options.dump_dir is not None else None
-        lasting = placement.lasting and request.left_out is None
-        return Planner(graph, options, rules, context, agreed, placement, request, lasting=lasting, dump=dump)
-
-    work = planner()
+    work = planner_of(graph, options, rules, context, placement, request)
     result = work.run()
     if options.tune is Tune.SESSION and not options.deterministic:
         try:
@@ -176,15 +188,9 @@ def _planned(
             work.untuned = str(error)
             return work, result
         if changed:  # decided anew, by what was measured
-            context = context.anew
-            work = planner()
+            work = planner_of(graph, options, rules, context.anew, placement, request)
             result = work.run()
     return work, result
-
-
-def _bytes_of(value: GraphValue) -> bytes:
-    assert value.read is not None
-    return value.read().tobytes()
 
 
 def _slower(nodes: Sequence[NodeId], estimate: Estimate) -> Reason:
@@ -215,12 +221,29 @@ class Planner:
     searches: int = 0
     lasting: bool = True  # whether the next session would come to the same plan: not after a disk was full or a compiler hung
     dump: Dump | None = None  # of passes
+    given: Mapping[NodeId, Reason] = field(default_factory=dict)  # declined before anybody has looked
     untuned: str = ""  # why kernels were not tuned though that was asked for
+
+    def depended(self, hash128: Hash128, *, small: bool = False) -> list[tuple[str, bytes]]:
+        """The constants whose bytes the plan was made from, with their hashes; ``small``: those, too, that are part of a graph's
+        digest."""
+        names = self.depends | (self.small_constants if small else set())
+        read = {name: self.graph.values[name].read for name in sorted(names)}
+        return [(name, hash128(constant().tobytes())) for name, constant in read.items() if constant is not None]
+
+    @property
+    def small_constants(self) -> set[str]:
+        """That the islands' nodes read: plans may depend on their bytes without saying so."""
+        read = (name for group in self.members for n in group for name in self.graph.nodes[n].inputs if name)
+        values = (self.graph.values[name] for name in read)
+        return {value.name for value in values if value.is_constant and value.constant_bytes <= SMALL_CONSTANT_BYTES}
 
     def run(self) -> CompileResult:
         """Partition and compile until nothing new fails."""
         with span("analyse"):
             self.declined, self.graph = analyse(self.graph, lambda node, error: self.faults.append((error, [node])))
+        for node, reason in self.given.items():
+            self.declined.setdefault(node, reason)
         result = CompileResult(islands=(), kernels=(), failures=(), compiled=0)
         for attempt in range(ROUNDS):
             with span("partition and build programs"):

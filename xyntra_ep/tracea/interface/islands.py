@@ -178,14 +178,16 @@ def write_plan(
     log_line: str = "",
     report: str = "",
     depends: Sequence[tuple[str, bytes]] = (),
+    bundled: bool = False,
 ) -> bytes:
-    """The plan file of a graph. The context needs the native hash function."""
+    """The plan file of a graph. The context needs the native hash function. ``bundled``: kernels are beside the plan,
+    found by their hashes."""
     if context.hash128 is None:
         raise UnsupportedError("plans need the plugin library's hash function", where="write_plan")
     return write_manifest(
         Manifest(
             digest=digest,
-            root=str(context.root.path),
+            root="" if bundled else str(context.root.path),
             device=context.device_identity,
             refusal=refusal,
             may_move=may_move,
@@ -193,7 +195,7 @@ def write_plan(
             log_line=log_line,
             report=report,
             depends=tuple(depends),
-            kernels=result.kernels,
+            kernels=tuple(dataclasses.replace(k, path="") for k in result.kernels) if bundled else result.kernels,
             islands=tuple(i for i in result.islands if i is not None),
         ),
         context.hash128,
