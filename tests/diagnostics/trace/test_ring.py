@@ -163,6 +163,27 @@ def test_what_is_not_as_large_as_it_says_is_refused(opened: list[int]) -> None:
         Ring(opened[2])
 
 
+def test_slots_are_found_by_a_mask_so_their_number_is_a_power_of_two(opened: list[int]) -> None:
+    opened.append(forged(put(2, 24), size=4096 + 8192 + 24 * 64))
+    with pytest.raises(XyntraError, match="no header"):
+        Ring(opened[0])
+
+
+def test_a_slot_is_read_only_while_it_is_that_of_its_record(opened: list[int]) -> None:
+    """The first is whole; of the second a later round is there; the third is being written, and is there the next time."""
+    opened.append(forged(put(8, 4)))
+    slots = np.zeros((4, 8), np.uint64)
+    slots[:, 0] = 1, 18, 2**64 - 1, 4
+    slots[:, 1], slots[:, 3] = int(Kind.SPAN), range(4)
+    os.pwrite(opened[0], slots.tobytes(), 4096 + 8192)
+    ring = Ring(opened[0])
+    batch = ring.read()
+    assert ([r.begin_ns for r in batch], batch.next, batch.lost) == ([0], 2, 1)
+    os.pwrite(opened[0], np.uint64(3).tobytes(), 4096 + 8192 + 2 * 64)
+    later = ring.read(batch.next)
+    assert ([r.begin_ns for r in later], later.next, later.lost) == ([2, 3], 4, 0)
+
+
 def test_what_could_shrink_is_refused(opened: list[int], tmp_path: Path) -> None:
     opened.append(forged(seal=4))
     with pytest.raises(XyntraError, match="could shrink"):
