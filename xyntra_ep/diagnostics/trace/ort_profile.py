@@ -19,6 +19,7 @@ from xyntra_ep.errors import ConfigError
 
 _OURS = "XyntraEP"
 _KERNEL = "_kernel_time"
+_RESOLUTION_NS = 1000
 _OF_CREATION = ("model_loading", "session_initialization")  # other events of a session are its runs, which the trace has
 _FACTS = ("op_name", "provider", "output_size", "input_type_shape", "output_type_shape")
 Intervals = Mapping[int, Sequence[tuple[int, int]]]
@@ -76,15 +77,18 @@ def _span(event: Mapping[str, Any], start_ns: int) -> OrtSpan | None:
 
 def between(spans: Sequence[OrtSpan], islands: Intervals, runs: Intervals) -> Iterator[OrtSpan]:
     """The spans, nodes cut where they would cross an island or the begin of a run: ONNX Runtime leaves off what is below a
-    microsecond, the trace does not. Nodes of no run that the trace has are left out."""
+    microsecond, the trace does not. Nodes of a time of which the trace has no runs are left out. With ExecutionMode.ORT_PARALLEL
+    nodes are on other threads than their run."""
+    all_runs = [run for known in runs.values() for run in known]
+    first, last = min((run[0] for run in all_runs), default=0), max((run[1] for run in all_runs), default=0)
     sorted_islands = {track: sorted(known) for track, known in islands.items()}
     sorted_runs = {track: sorted(known) for track, known in runs.items()}
     for span in spans:
         if span.category != "node":
             yield span
             continue
-        run = _around(sorted_runs.get(span.thread, ()), span.begin_ns)
-        if run is None:
+        run = _around(sorted_runs.get(span.thread, ()), span.begin_ns) or (first, last)
+        if not run[0] - _RESOLUTION_NS < span.begin_ns < run[1]:
             continue
         begin, end = max(span.begin_ns, run[0]), min(span.end_ns, run[1])
         ours = sorted_islands.get(span.thread, ())
@@ -99,5 +103,5 @@ def between(spans: Sequence[OrtSpan], islands: Intervals, runs: Intervals) -> It
 
 def _around(runs: Sequence[tuple[int, int]], begin_ns: int) -> tuple[int, int] | None:
     """The run in which something began, to the microsecond."""
-    at = bisect_left(runs, (begin_ns + 1000, 0)) - 1
+    at = bisect_left(runs, (begin_ns + _RESOLUTION_NS, 0)) - 1
     return runs[at] if at >= 0 and begin_ns < runs[at][1] else None
