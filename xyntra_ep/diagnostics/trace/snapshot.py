@@ -64,6 +64,7 @@ class Watch:
         self._seen: deque[tuple[float, Batch]] = deque()
         self._since = time.monotonic()
         self._texts = -1
+        self._resident = 0
         self._names = Names(plain={}, islands={}, files=())
 
     @property
@@ -91,10 +92,11 @@ class Watch:
         self.take()
         now = time.monotonic()
         weights, blocks = self.ring.memory_bytes
+        self._resident = _resident(self.ring.pid) or self._resident  # of one that has just ended: what it had
         return Snapshot(
             pid=self.ring.pid,
             activity=activity([b for _, b in self._seen], self.names, seconds=now - self._since, ceilings=self._ceilings),
-            resident_bytes=_resident(self.ring.pid),
+            resident_bytes=self._resident,
             weights_bytes=weights,
             blocks_bytes=blocks,
             measured_ceilings=self._ceilings.is_measured,
