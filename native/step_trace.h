@@ -15,8 +15,8 @@
 
 namespace xyntra {
 
-// Within a run times are ticks of the processor's counter: a task takes no longer than looking at the clock some dozen times. What
-// they are by the clock is known when the run has ended, and then it goes into the ring.
+// Within a run times are ticks of the processor's counter: a task takes about as long as some dozen looks at the clock. What they
+// are by the clock is known when the run has ended, and then it goes into the ring.
 class StepTrace {
  public:
   // `island`: its place in the trace; 0 where that is off.

@@ -1,5 +1,5 @@
-// What this process does, put into a ring (native/trace_ring.h) while that is asked for: sessions, their planning and packing, runs,
-// islands, steps and each thread's share of a step. Off, it costs one relaxed load per run and per island.
+// What this process does, put into a ring (native/trace_ring.h) while that is asked for: sessions, their planning and packing,
+// runs, islands, steps and each thread's share of a step. Off, it costs one relaxed load per run and per island.
 #pragma once
 
 #include <atomic>

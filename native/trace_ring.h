@@ -1,6 +1,6 @@
-// A ring of records in memory that other processes of the same user can read: what happens in this process, the newest of it. Any
-// thread may write at any time and waits for none; a reader finds out which records were overwritten meanwhile. docs/tracing.md has
-// the layout.
+// A ring of records in memory that other processes of the same user can read: what happens in this process, the newest of it.
+// Any thread may write at any time and waits for none; a reader finds out which records were overwritten meanwhile.
+// docs/tracing.md has the layout.
 //
 // The memory is a memfd: it has no name that somebody could take before us, nothing of it stays when the process dies, and it is
 // sealed against shrinking, so that a reader never meets its end. Whoever may look at /proc/PID/fd of this process may read it.

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import onnxruntime as ort
 import pytest
+from onnx import parser
 
 import xyntra_ep
 from tests.diagnostics.trace.chrome import check, ns, spans, within
@@ -126,6 +127,23 @@ def test_of_a_block_of_code(mlp: Path, tmp_path: Path) -> None:
     check(document)
     assert trace.batch is not None and len(spans(document, "run")) >= 2, "a run that ONNX Runtime refuses may be none"
     assert len(spans(document, "island")) == 2 * len(explain(session).graphs[0].islands)
+
+
+def test_a_run_that_failed_says_so(tmp_path: Path) -> None:
+    """An index beyond its axis is an error of the island, which ends the run."""
+    text = """<ir_version: 8, opset_import: ["" : 17]> g (float[4, 8] x, int64[N] i) => (float[N, 8] y)
+        { g = Gather<axis = 0>(x, i) y = Relu(g) }"""
+    session = open_session(parser.parse_model(text).SerializeToString(), {"claim": "all"}, threads=1)
+    x = np.ones((4, 8), np.float32)
+    with xyntra_ep.tracing(tmp_path / "run.json"):
+        session.run(None, {"x": x, "i": np.array([1, 2])})
+        with pytest.raises(ort.capi.onnxruntime_pybind11_state.InvalidArgument):
+            session.run(None, {"x": x, "i": np.array([1, 9])})
+        session.run(None, {"x": x, "i": np.array([3])})
+    document = json.loads((tmp_path / "run.json").read_text())
+    check(document)
+    for category in ("run", "island"):
+        assert ["failed" in e["args"] for e in spans(document, category)] == [False, True, False]
 
 
 @pytest.mark.parametrize("where", ["nowhere/run.json", "."])
