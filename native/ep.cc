@@ -14,6 +14,8 @@
 namespace xyntra {
 namespace {
 
+constexpr uint32_t kTellsCreation = 27;  // the API from which on ORT calls OnSessionInitializationEnd
+
 Options with_option(Options options, const std::string& name, const std::string& value) {
   options.erase(std::remove_if(options.begin(), options.end(), [&](const auto& option) { return option.first == name; }),
                 options.end());
@@ -35,7 +37,12 @@ class WrittenIsland : public Island {
 }  // namespace
 
 Ep::Ep(const Ort& ort, const OrtLogger* logger, Options options, AheadOfTime ahead, int ordinal)
-    : OrtEp{}, ort_(ort), logger_(logger), options_(std::move(options)), ahead_(std::move(ahead)), ordinal_(ordinal) {
+    : OrtEp{},
+      ort_(ort),
+      logger_(logger),
+      options_(trace::begin_as_asked(std::move(options), trace_problem_)),
+      ahead_(std::move(ahead)),
+      ordinal_(ordinal) {
   ort_version_supported = ort_.api_version();
   GetName = name_callback;
   GetCapability = capability_callback;
@@ -43,6 +50,9 @@ Ep::Ep(const Ort& ort, const OrtLogger* logger, Options options, AheadOfTime ahe
   GetCompiledModelCompatibilityInfo = compatibility_callback;
   ReleaseNodeComputeInfos = release_callback;
   SetDynamicOptions = options_callback;
+  OnRunStart = run_begins_callback;
+  OnRunEnd = run_ends_callback;
+  OnSessionInitializationEnd = created_callback;
   if (ordinal_ < 0) return;
   copies_ = std::make_unique<const CopyKernels>(ort_, kEpName, ordinal_);
   GetKernelRegistry = registry_callback;
@@ -51,9 +61,11 @@ Ep::Ep(const Ort& ort, const OrtLogger* logger, Options options, AheadOfTime ahe
 
 // ORT calls this once per subgraph, for the main graph, and again after functions were inlined: everything accumulates.
 void Ep::get_capability(const OrtGraph* graph, OrtEpGraphSupportInfo* info) {
+  const trace::Stage stage("capability");
   auto read = std::make_unique<const GraphBuffer>(ort_, graph, options_);
   const auto& nodes = read->nodes();
   if (std::all_of(nodes.begin(), nodes.end(), [](const GraphNode& node) { return node.taken; })) return;
+  if (!trace_problem_.empty()) return refuse(*read, trace_problem_, info);
   // ONNX Runtime writes EPContext nodes into the main graph only.
   if (ahead_.writes && get(ort_, graph, api::kGraphGetParentNode) != nullptr) return;
   if (const auto compiled = context_nodes(ort_, *read); !compiled.empty()) return take_compiled(graph, *read, compiled, info);
@@ -191,6 +203,7 @@ void Ep::compile(const OrtGraph** graphs, const OrtNode** fused_nodes, std::size
   std::vector<std::unique_ptr<Island>> compiled;  // on failure ORT releases none of them
   for (std::size_t i = 0; i < n; ++i) {
     const Pending& island = islands[i];
+    const trace::Stage stage("packing", island.usable->plan->islands[island.island].name);
     if (ahead_.writes && ahead_.is_only) {
       compiled.push_back(std::make_unique<WrittenIsland>(ort_, island.usable, island.island, fused_nodes[i]));
     } else if (island.usable->device == nullptr) {
@@ -209,6 +222,7 @@ void Ep::compile(const OrtGraph** graphs, const OrtNode** fused_nodes, std::size
     compatibility_ = usable.compiled->compatibility();
   }
   for (std::size_t i = 0; i < n; ++i) infos[i] = compiled[i].release();
+  if (ort_.api_version() < kTellsCreation) traced_.created();
 }
 
 // Node ids repeat between a graph and its subgraphs, and ORT compiles a graph before it shows the next one: the latest
@@ -275,6 +289,21 @@ OrtStatus* Ep::registry_callback(OrtEp* self, const OrtKernelRegistry** out) {
 OrtStatus* Ep::sync_callback(OrtEp* self) {
   const auto& ep = *static_cast<Ep*>(self);
   return guard(ep.ort_, [&] { TensorDevice::at(ep.ordinal_).synchronize(); });
+}
+
+OrtStatus* Ep::run_begins_callback(OrtEp* self, const OrtRunOptions*) {
+  static_cast<Ep*>(self)->traced_.run_begins();
+  return nullptr;
+}
+
+OrtStatus* Ep::run_ends_callback(OrtEp* self, const OrtRunOptions*, bool) {
+  static_cast<Ep*>(self)->traced_.run_ends();
+  return nullptr;
+}
+
+OrtStatus* Ep::created_callback(OrtEp* self) {
+  static_cast<Ep*>(self)->traced_.created();
+  return nullptr;
 }
 
 OrtStatus* Ep::options_callback(OrtEp* self, const char* const* keys, const char* const* values, std::size_t n) {

@@ -13,6 +13,7 @@
 #include "live.h"
 #include "ort.h"
 #include "plan_source.h"
+#include "trace.h"
 
 namespace xyntra {
 
@@ -59,15 +60,20 @@ class Ep : public OrtEp {
   static void release_callback(OrtEp* self, OrtNodeComputeInfo** infos, std::size_t n);
   static OrtStatus* registry_callback(OrtEp* self, const OrtKernelRegistry** out);
   static OrtStatus* sync_callback(OrtEp* self);
+  static OrtStatus* run_begins_callback(OrtEp* self, const OrtRunOptions*);
+  static OrtStatus* run_ends_callback(OrtEp* self, const OrtRunOptions*, bool sync);
+  static OrtStatus* created_callback(OrtEp* self);
   static OrtStatus* options_callback(OrtEp* self, const char* const* keys, const char* const* values, std::size_t n);
 
   const Counted<Live::kSessions> counted_;
   const Ort& ort_;
   const OrtLogger* const logger_;
+  std::string trace_problem_;  // why the session cannot be traced as it asks for
   const Options options_;
   const AheadOfTime ahead_;
   std::string model_path_;     // while a model is compiled ahead of time
   std::string compatibility_;  // of what was compiled
+  trace::Session traced_;
   const int ordinal_;
   std::unique_ptr<const CopyKernels> copies_;  // with `ordinal`
   std::vector<Pending> pending_;

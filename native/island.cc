@@ -109,9 +109,25 @@ OrtStatus* Island::create_state(OrtNodeComputeInfo* self, OrtNodeComputeContext*
   return nullptr;
 }
 
+OrtStatus* Island::compute_traced(OrtKernelContext* context) noexcept {
+  TraceRecord record;
+  record.kind = TraceKind::kIsland;
+  record.name = traced_as();
+  record.begin_ns = trace::now_ns();
+  OrtStatus* const status = guard(ort_, [&] { compute(context); });
+  record.end_ns = trace::now_ns();
+  if (status != nullptr) {
+    record.flags = kTraceFailed;
+    trace::run_fails();
+  }
+  trace::put(record);
+  return status;
+}
+
 OrtStatus* Island::compute_callback(OrtNodeComputeInfo* self, void*, OrtKernelContext* context) {
   auto& island = *static_cast<Island*>(self);
-  OrtStatus* const status = guard(island.ort_, [&] { island.compute(context); });
+  OrtStatus* const status =
+      trace::is_on() ? island.compute_traced(context) : guard(island.ort_, [&] { island.compute(context); });
   stay_if_python_goes();
   return status;
 }

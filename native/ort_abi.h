@@ -25,6 +25,7 @@ struct OrtMemoryInfo;
 struct OrtNode;
 struct OrtNodeComputeContext;
 struct OrtOpAttr;
+struct OrtRunOptions;
 struct OrtSessionOptions;
 struct OrtStatus;
 struct OrtSyncStream;
@@ -154,12 +155,16 @@ struct OrtEp {
   void* GetPreferredDataLayout;
   void* ShouldConvertDataLayoutForOp;
   OrtStatus* (*SetDynamicOptions)(OrtEp*, const char* const*, const char* const*, size_t);
-  void* between[4];
+  OrtStatus* (*OnRunStart)(OrtEp*, const OrtRunOptions*);
+  OrtStatus* (*OnRunEnd)(OrtEp*, const OrtRunOptions*, bool sync);
+  void* between[2];
   const char* (*GetCompiledModelCompatibilityInfo)(OrtEp*, const OrtGraph*);
   OrtStatus* (*GetKernelRegistry)(OrtEp*, const OrtKernelRegistry**);
   void* IsConcurrentRunSupported;
   OrtStatus* (*Sync)(OrtEp*);
-  void* unused[22];  // the rest is optional; some to spare, for an ORT that looks further than it says
+  void* later[6];
+  OrtStatus* (*OnSessionInitializationEnd)(OrtEp*);  // called by an ORT of API 27 and newer
+  void* unused[15];  // the rest is optional; some to spare, for an ORT that looks further than it says
 };
 
 struct OrtEpFactory {

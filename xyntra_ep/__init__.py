@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from xyntra_ep.diagnostics.explain import explain
     from xyntra_ep.diagnostics.machine import doctor
+    from xyntra_ep.diagnostics.trace.tracing import tracing
     from xyntra_ep.provider.native_library import get_cmake_dir, get_include
     from xyntra_ep.provider.registration import get_ep_name, get_ep_names, get_library_path, register
 
@@ -30,6 +31,7 @@ __all__ = [
     "get_include",
     "get_library_path",
     "register",
+    "tracing",
 ]
 
 # Read on first use: importing the package costs the registration and nothing else.
@@ -42,6 +44,7 @@ _FACE = {
     "get_ep_names": "xyntra_ep.provider.registration",
     "explain": "xyntra_ep.diagnostics",
     "doctor": "xyntra_ep.diagnostics",
+    "tracing": "xyntra_ep.diagnostics.trace.tracing",
 }
 
 
@@ -56,9 +59,25 @@ def __dir__() -> list[str]:
 
 
 def _on_import() -> None:
+    from xyntra_ep import ending
     from xyntra_ep.provider.registration import register_on_import
 
     register_on_import()
+    ending.at_end(_write_traces)
+
+
+def _write_traces() -> None:
+    """Files that sessions asked for; a process in which none did imports nothing for it."""
+    from xyntra_ep.provider import registration
+
+    if not registration.asks_for_files():
+        return
+    try:
+        from xyntra_ep.diagnostics.trace.at_end import write_files
+
+        write_files()
+    except Exception as error:  # whatever it is, the process ends as it would have
+        registration.say(2, f"XyntraEP: no trace was written: {error}")
 
 
 _on_import()

@@ -84,6 +84,8 @@ _EXAMPLES = {
     "fuse": "xyntra fuse model.onnx -o fused.onnx",
     "compare": "xyntra compare model.onnx --dim batch=4 --option precision=bf16",
     "compile": "xyntra compile model.onnx -o compiled.onnx --isa avx2,avx512,amx",
+    "trace": "xyntra trace model.onnx -o trace.json --runs 20 --dim batch=4",
+    "top": "xyntra top -- python serve.py",
     "tune": "xyntra tune model.onnx --time 120 --dim batch=8",
     "cache": "xyntra cache prune --max-size 2G --max-age 30d",
 }
@@ -151,6 +153,20 @@ def _parser() -> tuple[Parser, Mapping[str, Parser]]:
     )
     tune.add_argument("--heroes", type=Path, metavar="FILE", help="tune shapes that matter, for --time each; for developers")
     _options(tune, "as in a session")
+    trace = command("trace", "a timeline of some runs, for Perfetto: ONNX Runtime's nodes, islands and their kernels", _trace)
+    trace.add_argument("model", type=Path)
+    trace.add_argument("-o", "--output", type=Path, default=Path("trace.json"), help="the file to write (trace.json)")
+    trace.add_argument("--runs", type=int, default=10, metavar="N", help="how many, after one that is not counted (10)")
+    trace.add_argument("--threads", type=int, default=0, metavar="N", help="of the session (as ONNX Runtime chooses)")
+    trace.add_argument("--seed", type=int, default=0, help="of the feeds that are made up")
+    _feeds(trace)
+    _dims(trace, "of the inputs that are made up")
+    _options(trace, "as in a session")
+    top = command("top", "watch a process that traces (XYNTRA_TRACE=live), or a command that is started for it", _top)
+    top.add_argument("target", nargs="*", metavar="PID | -- COMMAND", help="none: the one process that traces")
+    top.add_argument("--interval", type=age_s, default=1.0, metavar="TIME", help="between two looks, as in 1s (1s)")
+    top.add_argument("--count", type=int, metavar="N", help="look so many times (until the process ends)")
+    top.add_argument("--record", type=Path, metavar="FILE", help="write what was seen, the newest of it, as `trace` does")
     cache = command("cache", "look after compiled kernels and plans, and the models that the zoo has built", _cache)
     cache.add_argument("action", choices=("ls", "verify", "prune"))
     cache.add_argument("--dir", type=Path, help="the cache directory (default: as sessions find it)")
@@ -290,6 +306,21 @@ def _compile(chosen: argparse.Namespace) -> int:
     )
     _print(found, found, chosen)
     return 0
+
+
+def _trace(chosen: argparse.Namespace) -> int:
+    from xyntra_ep.diagnostics.trace.tracing import trace_model
+
+    options, asked = pairs(chosen.option, "-O"), {"runs": chosen.runs, "threads": chosen.threads, "seed": chosen.seed}
+    found = trace_model(chosen.model, chosen.output, feeds=_given(chosen, "trace"), options=options, **asked, **_sizes(chosen))
+    _print(found, found, chosen)
+    return 0
+
+
+def _top(chosen: argparse.Namespace) -> int:
+    from xyntra_ep.diagnostics.trace.top import top
+
+    return top(chosen.target, interval_s=chosen.interval, count=chosen.count, record=chosen.record, as_json=chosen.json)
 
 
 def _tune(chosen: argparse.Namespace) -> int:

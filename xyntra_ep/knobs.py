@@ -121,6 +121,7 @@ class Knobs:
     dim_hints: str | None = None
     compile_for: str | None = None
     compiled_digest: str | None = None
+    trace: str | None = None
     log_level: str | None = None
 
     @property

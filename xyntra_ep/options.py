@@ -119,8 +119,27 @@ class InstructionSets(tuple[str, ...]):
         return f"InstructionSets({super().__repr__()})"
 
 
+class TraceTo(str):
+    """`OFF`, `LIVE`, or the path of a file. What is done with it is native code's, because a session whose plan is stored asks
+    nobody else (native/trace.cc)."""
+
+    __slots__ = ()
+
+    @classmethod
+    def parse(cls, text: str) -> TraceTo:
+        """
+        >>> TraceTo.parse("Live"), TraceTo.parse("Run.json")
+        ('live', 'Run.json')
+        """
+        folded = text.strip().lower()
+        return cls(folded if folded in (OFF, LIVE) else text.strip() or OFF)
+
+
+OFF, LIVE = TraceTo("off"), TraceTo("live")
+
+
 # Planned, so that asking for them is answered with "not in this release" and not with "no such option".
-LATER_OPTIONS = ("fast_math", "trace")
+LATER_OPTIONS = ("fast_math",)
 
 # ONNX Runtime reads it itself, to choose a device. What arrives here is the CUDA device that was chosen, in whatever way, for the
 # session's tensors; nothing where they are in ordinary memory.
@@ -229,6 +248,12 @@ class Options:
         doc="a file of SHA-256 digests, as `xyntra compile --digest` writes it: a model that was compiled ahead of time and is "
         "not listed there is refused",
     )
+    trace: TraceTo = option(
+        default=OFF,
+        doc="where the time of the process goes, from its first session that asks for it on: a path: a timeline for Perfetto, "
+        "written when Python ends (`%p` in it becomes the number of the process); `live`: `xyntra top` shows it meanwhile "
+        "(docs/tracing.md). A `fusion.toml` that is merely found cannot name it",
+    )
     log_level: LogLevel = option(
         default=LogLevel.INFO,
         doc="least severe message that is given to ONNX Runtime's logger, whose own level then applies (that of "
@@ -280,6 +305,7 @@ def _row(field: dataclasses.Field[Any], hint: Any) -> OptionRow:
             Path: ("path",),
             DimHints: ("NAME=SIZE,...",),
             InstructionSets: (f"{','.join(INSTRUCTION_SETS[:2])},...",),
+            TraceTo: (OFF, LIVE, "path"),
         }[kind]
     default = field.metadata["shown_default"]
     if default is None:
@@ -373,10 +399,8 @@ def _convert(row: OptionRow, text: str, where: str, base: Path | None = None) ->
             return knobs.parse_flag(text)
         if row.kind is int:
             return knobs.parse_int(text, least=row.least)
-        if row.kind is DimHints:
-            return DimHints.parse(text)
-        if row.kind is InstructionSets:
-            return InstructionSets.parse(text)
+        if row.kind in (DimHints, InstructionSets, TraceTo):
+            return row.kind.parse(text)
     except ValueError as error:
         raise ConfigError(f"{row.name}={text!r} is not valid", where=where, hint=f"it {error}") from None
     folded = text.lower()

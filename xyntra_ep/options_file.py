@@ -15,7 +15,8 @@ from xyntra_ep.trusted_file import Distrusted, read_trusted
 CONFIG_FILE = "fusion.toml"
 _MOST_CONFIG_BYTES = 1 << 20
 _NOT_IN_FILES = ("compiled_digest",)  # native code reads it where there is no Python, and no file of options
-_NOT_FOUND = ("cache_dir", "rules")  # code comes from there: a downloaded folder with models must not be able to bring its own
+# Code comes from there, or a file is written there: a downloaded folder with models must not be able to say so.
+_NOT_FOUND = ("cache_dir", "rules", "trace")
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,8 +14,7 @@ from xyntra_ep.options import parse
 
 ALL = (
     "backend, precision, claim, policy, min_island, cache_dir, dump_dir, rules, fp32_strict, tune, deterministic, dim_hints, "
-    "compile_for, compiled_digest, "
-    "log_level"
+    "compile_for, compiled_digest, trace, log_level"
 )
 
 
@@ -32,7 +31,6 @@ def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ("zzz", "1", f"XyntraEP: no provider option 'zzz'. there are {ALL}"),
         ("fast_math", "1", f"XyntraEP: option 'fast_math' is not in this release. there are {ALL}"),
         ("tune", "always", "XyntraEP: tune='always' is not valid. allowed: off, cached, session"),
-        ("trace", "t.json", f"XyntraEP: option 'trace' is not in this release. there are {ALL}"),
         ("backend", "webgpu", "XyntraEP: backend='webgpu' is not in this release. allowed: auto, cpu, cuda, opencl"),
         ("backend", "cpuu", "XyntraEP: backend='cpuu' is not valid. did you mean 'cpu'? allowed: auto, cpu, cuda, opencl"),
         (

@@ -28,6 +28,11 @@ _PROTOTYPES: dict[str, tuple[Any, list[Any]]] = {  # what each function returns 
     "cuda_at_hand": (ctypes.c_int, [_TEXT]),
     "profile": (None, [ctypes.c_int]),
     "take_profile": (_BYTES, [_TEXT, _BYTES]),
+    "trace": (ctypes.c_int, [ctypes.c_int, _BYTES]),
+    "trace_ring": (ctypes.c_int, [ctypes.POINTER(ctypes.c_int)]),
+    "trace_files": (_BYTES, []),
+    "trace_stage": (None, [_TEXT, ctypes.c_int64, ctypes.c_int64]),
+    "trace_unless_told": (None, [_TEXT]),
     "time_kernel": (
         ctypes.c_int,
         [

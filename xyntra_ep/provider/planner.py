@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from xyntra_ep import options as options_module
+from xyntra_ep import spans
 from xyntra_ep.errors import CompileError, ConfigError, InternalError, UnsupportedError
 from xyntra_ep.fusion.dump import Dump
 from xyntra_ep.fusion.egraph import Algebra
@@ -35,6 +36,7 @@ from xyntra_ep.provider.graph_buffer import RawGraph
 from xyntra_ep.provider.placement import Placement, confirmed, place
 from xyntra_ep.provider.plan_report import log_line, made_anew, report
 from xyntra_ep.provider.waiting import announced
+from xyntra_ep.spans import span
 from xyntra_ep.tracea.backends.cpu import Processor
 from xyntra_ep.tracea.core_ir.ops import CoreOp, Program, ValueKind
 from xyntra_ep.tracea.doctor.policy import Policy
@@ -66,6 +68,11 @@ _LEVELS = {"verbose": LogLevel.VERBOSE, "info": LogLevel.INFO, "warning": LogLev
 
 def plan_graph(raw: RawGraph, digest: str) -> bytes:
     """The plan of one graph as native code reads it; stored for the next session where the cache allows it."""
+    with spans.heard_by(registration.trace_stage()), span("plan"):
+        return _plan_graph(raw, digest)
+
+
+def _plan_graph(raw: RawGraph, digest: str) -> bytes:
     hash128 = hash128_of(registration.library())
     try:
         options = options_module.parse(raw.options)
@@ -79,7 +86,8 @@ def plan_graph(raw: RawGraph, digest: str) -> bytes:
     except ConfigError as error:
         empty = CompileResult(islands=(), kernels=(), failures=(), compiled=0)
         return write_plan(digest, empty, Context(hash128=hash128), refusal=str(error))
-    graph = graph_of(raw, strict=options.fp32_strict, dim_hints=dict(options.dim_hints))
+    with span("read graph"):
+        graph = graph_of(raw, strict=options.fp32_strict, dim_hints=dict(options.dim_hints))
     if is_ahead:
         from xyntra_ep.provider.ahead import compile_ahead
 
@@ -94,7 +102,8 @@ def plan_graph(raw: RawGraph, digest: str) -> bytes:
     level, line = log_line(work)
     if raw.is_subgraph:  # one line per model: the graph around this one says it
         level = LogLevel.VERBOSE
-    told = report(work, result)
+    with span("report"):
+        told = report(work, result)
     depends = work.depended(hash128)
 
     def plan(level: LogLevel, note: str = "") -> bytes:
@@ -231,14 +240,16 @@ class Planner:
 
     def run(self) -> CompileResult:
         """Partition and compile until nothing new fails."""
-        self.declined, self.graph = analyse(self.graph, lambda node, error: self.faults.append((error, [node])))
+        with span("analyse"):
+            self.declined, self.graph = analyse(self.graph, lambda node, error: self.faults.append((error, [node])))
         for node, reason in self.given.items():
             self.declined.setdefault(node, reason)
         result = CompileResult(islands=(), kernels=(), failures=(), compiled=0)
         for attempt in range(ROUNDS):
-            islands = self._islands()
+            with span("partition and build programs"):
+                islands = self._islands()
             try:
-                with guarded("compiling"):
+                with guarded("compiling"), span("compile islands"):
                     result = compile_islands(islands, self.context)
             except (UnsupportedError, OSError) as error:  # no compiler, or no place to work in
                 if not isinstance(error, InternalError):
@@ -263,6 +274,10 @@ class Planner:
 
     def _decline_losers(self, result: CompileResult) -> bool:
         """Estimate each island; when only winners are wanted, give back what ORT does faster: single kernels, else all of it."""
+        with span("estimate"):
+            return self._declined_losers(result)
+
+    def _declined_losers(self, result: CompileResult) -> bool:
         before = len(self.declined)
         self.estimates = {}
         if self.context.device is not None:  # whose times the estimate does not know
@@ -415,7 +430,8 @@ class Planner:
         contexts: list[TraceContext] = []
         for trust in (True, False):
             try:
-                traced = trace(self.graph, group, inputs, trust=trust)
+                with span("trace", name):
+                    traced = trace(self.graph, group, inputs, trust=trust)
             except TraceError as error:
                 if programs and not isinstance(error.cause, InternalError):  # without it feeds could be refused
                     error.cause.what = f"needs what the model declares about shapes ({error.what})"

@@ -10,6 +10,7 @@ from typing import Any
 
 from xyntra_ep.errors import CompileError, InternalError, UnsupportedError, XyntraError
 from xyntra_ep.guard import guarded
+from xyntra_ep.spans import span
 from xyntra_ep.tracea.core_ir.dims import Size, assuming, expected, typical
 from xyntra_ep.tracea.core_ir.ops import Attention, Conv, Gemm, Product, Program
 from xyntra_ep.tracea.interface.compiled import device_kernel
@@ -84,7 +85,8 @@ def compile_islands(islands: Sequence[Island], context: Context) -> CompileResul
                 compilation.add(distinct[source.text])
 
         for i, island in enumerate(islands):
-            programs, why_not = _plan(i, island, context, announce)
+            with span("plan kernels", island.name):
+                programs, why_not = _plan(i, island, context, announce)
             planned.append(programs)
             failures += why_not
         lost: dict[str, CompiledKernel | CompileError | InternalError] = {}
@@ -94,7 +96,8 @@ def compile_islands(islands: Sequence[Island], context: Context) -> CompileResul
                     announce(kernel)
             except InternalError as error:
                 lost[kernel.text] = error
-        results = lost | dict(zip(distinct, _compile(compilation, list(distinct.values()), context), strict=True))
+        with span("wait for compilers"):
+            results = lost | dict(zip(distinct, _compile(compilation, list(distinct.values()), context), strict=True))
     for i, programs in enumerate(planned):
         failures += [f for p in programs for f in _kernel_failures(i, p, results)]
     bad = {f.island for f in failures}
