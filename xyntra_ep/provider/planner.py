@@ -76,11 +76,11 @@ def plan_graph(raw: RawGraph, digest: str) -> bytes:
         return write_plan(digest, empty, Context(hash128=hash128), refusal=str(error))
     graph = graph_of(raw, strict=options.fp32_strict, dim_hints=dict(options.dim_hints))
     with announced(options.cache_dir, _LEVELS[options.log_level.value]):
-        work, result = _planned(graph, options, rules, placement, hash128)
+        work, result = planned(graph, options, rules, placement, hash128)
         if placement.may_move:
             work.placement = _settled(work, result, hash128)
             if work.placement.device is None:
-                work, result = _planned(graph, options, rules, work.placement, hash128)
+                work, result = planned(graph, options, rules, work.placement, hash128)
     context = work.context
     level, line = log_line(work)
     if raw.is_subgraph:  # one line per model: the graph around this one says it
@@ -139,9 +139,10 @@ def _settled(work: Planner, result: CompileResult, hash128: Hash128) -> Placemen
     return Placement(reason=f"{device.name} would not pay: {why}", lasting=placement.lasting and work.lasting)
 
 
-def _planned(
+def planned(
     graph: Graph, options: Options, rules: Algebra, placement: Placement, hash128: Hash128
 ) -> tuple[Planner, CompileResult]:
+    """What is ours of a graph, whoever made it, and its kernels."""
     context = Context(
         cache_dir=options.cache_dir,
         dump_dir=options.dump_dir,
