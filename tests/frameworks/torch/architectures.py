@@ -77,7 +77,7 @@ def _gpt2() -> Built:
 
 
 def _t5() -> Built:
-    config = transformers.T5Config(vocab_size=100, d_model=32, d_ff=64, num_layers=2, num_heads=4, d_kv=8)
+    config = transformers.T5Config(vocab_size=100, d_model=32, d_ff=64, num_layers=2, num_heads=4, d_kv=8, decoder_start_token_id=0)
     model = transformers.T5ForConditionalGeneration(_without_dropout(config))
     return model, {"input_ids": _tokens(2, 13), "labels": _tokens(2, 9), "use_cache": False}
 
@@ -113,6 +113,10 @@ def _torchvision(name: str, size: int = 64, **more: Any) -> Callable[[], Built]:
     return build
 
 
+def _densenet() -> Built:
+    return models.DenseNet(growth_rate=8, block_config=(2, 2, 2), num_init_features=16, num_classes=10), {"x": _image(64)}
+
+
 _VIT = {"patch_size": 8, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 64}
 
 ARCHITECTURES = [
@@ -134,6 +138,5 @@ ARCHITECTURES = [
     Architecture(name="mobilenet_v3", build=_torchvision("mobilenet_v3_small")),
     Architecture(name="squeezenet", build=_torchvision("squeezenet1_1")),
     Architecture(name="shufflenet", build=_torchvision("shufflenet_v2_x0_5")),
-    Architecture(name="efficientnet", build=_torchvision("efficientnet_b0")),
-    Architecture(name="densenet", build=_torchvision("densenet121")),
+    Architecture(name="densenet", build=_densenet),
 ]

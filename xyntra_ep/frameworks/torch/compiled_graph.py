@@ -136,11 +136,17 @@ def _record(conversion: Conversion, opened: OpenedGraph, direction: Direction) -
     home = {conversion.owner[n]: i for i, island in enumerate(opened.islands) for n in island.nodes}
     calls = []
     for node in conversion.module.graph.nodes:
-        if node.op == "call_function" and (node in home or node in conversion.opaque):
+        if node.op == "call_function" and (node in home or (node in conversion.opaque and _makes_tensors(node))):
             reason = "" if node in home else conversion.opaque[node]
             calls.append(CallRecord(name=node.name, target=target_name(node), island=home.get(node), reason=reason))
     kernels = tuple(island.kernels for island in opened.islands)
     RECORDS.add(GraphRecord(direction=direction, calls=tuple(calls), kernels=kernels, note=opened.note))
+
+
+def _makes_tensors(node: FxNode) -> bool:
+    """Arithmetic on sizes is Python's."""
+    value = node.meta.get("val")
+    return any(isinstance(part, torch.Tensor) for part in (value if isinstance(value, tuple | list) else (value,)))
 
 
 def _with_islands(conversion: Conversion, opened: OpenedGraph) -> GraphModule:
