@@ -46,6 +46,10 @@ class GraphDraft:
             name=name, dtype=dtype, elem_type=dtype.ort if dtype is not None else 0, shape=shape, is_input=is_input
         )
 
+    def set_hints(self, dim_hints: Mapping[str, int]) -> None:
+        """What named dimensions usually are."""
+        self._dim_hints = dict(dim_hints)
+
     def output(self, *names: str) -> None:
         for name in names:
             self.values[name] = dataclasses.replace(self.values[name], is_output=True)
