@@ -19,7 +19,7 @@ _LAST = (-1,)
 
 def matmul(x1: Any, x2: Any, /, out: Any = None) -> Any:
     """The matrix product of NumPy and PyTorch, vectors and batches included."""
-    call = _Call("matmul", (x1, x2))
+    call = Call("matmul", (x1, x2))
     a, b = call.shape(0), call.shape(1)
     if not a or not b:
         raise call.error("matmul: an operand has no dimensions")
@@ -37,7 +37,7 @@ def matmul(x1: Any, x2: Any, /, out: Any = None) -> Any:
 
 def linear(input: Any, weight: Any, bias: Any = None, *, out: Any = None) -> Any:
     """input @ weight.T + bias"""
-    call = _Call("linear", (input, weight, bias))
+    call = Call("linear", (input, weight, bias))
     x, w = call.shape(0), call.shape(1)
     if not x or len(w) != 2 or x[-1] != w[1]:
         raise call.error(f"linear: input {x} and weight {w} do not fit")
@@ -66,7 +66,7 @@ def conv2d(
     out: Any = None,
 ) -> Any:
     """A convolution of images (N, C, H, W), or of one (C, H, W)."""
-    call = _Call("conv2d", (input, weight, bias))
+    call = Call("conv2d", (input, weight, bias))
     x, w = call.shape(0), call.shape(1)
     if len(x) not in (3, 4) or len(w) != 4:
         raise call.error(f"conv2d: expected an input of 3 or 4 dimensions and a weight of 4, got {x} and {w}")
@@ -126,7 +126,7 @@ def attention(
 
     A mask of bools says what is seen, one of floats is added. With ``enable_gqa`` several query heads share keys and values.
     """
-    call = _Call("attention", (query, key, value, attn_mask))
+    call = Call("attention", (query, key, value, attn_mask))
     q, k, v = (call.shape(i) for i in range(3))
     if not len(q) == len(k) == len(v) == 4:
         raise call.error(f"attention: expected four dimensions each, got {q}, {k} and {v}")
@@ -168,7 +168,7 @@ def attention(
 def layer_norm(
     input: Any, normalized_shape: Sequence[int], weight: Any = None, bias: Any = None, eps: float = 1e-5, *, out: Any = None
 ) -> Any:
-    call = _Call("layer_norm", (input, weight, bias))
+    call = Call("layer_norm", (input, weight, bias))
     axis = _normalized(call, normalized_shape, 2)
 
     def build(d: GraphDraft, names: Sequence[str | None]) -> str:
@@ -188,7 +188,7 @@ def layer_norm(
 
 def rms_norm(input: Any, normalized_shape: Sequence[int], weight: Any = None, eps: float | None = None, *, out: Any = None) -> Any:
     """``eps``: None is the distance from 1 to the next number of the type."""
-    call = _Call("rms_norm", (input, weight))
+    call = Call("rms_norm", (input, weight))
     axis = _normalized(call, normalized_shape, 1)
     least = {"float16": 2.0**-10, "bfloat16": 2.0**-7, "float64": 2.0**-52}.get(call.type_name(0), 2.0**-23)
     epsilon = least if eps is None else float(eps)
@@ -210,7 +210,7 @@ def rms_norm(input: Any, normalized_shape: Sequence[int], weight: Any = None, ep
 
 def softmax(input: Any, dim: int = -1, *, axis: int | None = None, out: Any = None) -> Any:
     """Along ``dim``, which ``axis`` is another name of."""
-    call = _Call("softmax", (input,))
+    call = Call("softmax", (input,))
     place, rank = dim if axis is None else axis, len(call.shape(0))
     if not -max(rank, 1) <= place < max(rank, 1):
         raise IndexError(f"softmax: dimension {place} of an array of {rank}")
@@ -231,7 +231,7 @@ def softmax(input: Any, dim: int = -1, *, axis: int | None = None, out: Any = No
 
 
 def gelu(input: Any, *, approximate: str = "none", out: Any = None) -> Any:
-    call = _Call("gelu", (input,))
+    call = Call("gelu", (input,))
     if approximate not in ("none", "tanh"):
         raise call.error(f"gelu: approximate must be 'none' or 'tanh', not {approximate!r}")
 
@@ -248,11 +248,11 @@ def gelu(input: Any, *, approximate: str = "none", out: Any = None) -> Any:
     )
 
 
-class _Call:
+class Call:
     """The operands of a call, looked at."""
 
     def __init__(self, name: str, operands: Sequence[Any | None]) -> None:
-        self._name = name
+        self.name = name
         self.operands = operands
         self.library: Library = library_of(operands)
         self._views: list[View | None] = [None if array is None else self.library.view(array) for array in operands]
@@ -274,17 +274,17 @@ class _Call:
         try:
             return np.broadcast_shapes(a, b)
         except ValueError:
-            raise self.error(f"{self._name}: shapes {a} and {b} cannot be broadcast") from None
+            raise self.error(f"{self.name}: shapes {a} and {b} cannot be broadcast") from None
 
     def result_type(self, count: int | None = None) -> str:
         """Of the operands. PyTorch wants them to be equal, NumPy promotes them."""
         names = list(dict.fromkeys(view.type_name for view in self._views[:count] if view is not None))
         if len(names) > 1:
             if not isinstance(self.library, NumPy):
-                raise self.error(f"{self._name}: operands of {' and '.join(names)}: they must have one type")
+                raise self.error(f"{self.name}: operands of {' and '.join(names)}: they must have one type")
             names = [np.result_type(*names).name]
         if names[0] not in _FLOATS and not (is_interpreted() and names[0] == "float64"):
-            raise TypeError(f"{self._name} of {names[0]}: kernels compute {', '.join(_FLOATS)}")
+            raise TypeError(f"{self.name} of {names[0]}: kernels compute {', '.join(_FLOATS)}")
         return names[0]
 
     def promoted_or_none(self, d: GraphDraft, names: Sequence[str | None]) -> list[Any]:
@@ -312,7 +312,7 @@ class _Call:
     ) -> Any:
         """``reference``: the same in PyTorch, given the module, for gradients. ``floats``: how many operands decide on the type."""
         result = self.result_type(floats)
-        operation = Operation(name=self._name, settings=settings, build=build, fixed=fixed)
+        operation = Operation(name=self.name, settings=settings, build=build, fixed=fixed)
 
         def compute(*operands: Any) -> Any:
             return run(operation, self.library, operands, out, shape, result)
@@ -322,11 +322,11 @@ class _Call:
         from xyntra_ep.frameworks.torch.gradients import differentiable
 
         if out is not None:
-            raise self.error(f"{self._name}: functions with out=... arguments do not support automatic differentiation")
-        return differentiable(compute, reference, (self._name, settings), self.operands)
+            raise self.error(f"{self.name}: functions with out=... arguments do not support automatic differentiation")
+        return differentiable(compute, reference, (self.name, settings), self.operands)
 
 
-def _pair(call: _Call, value: int | Sequence[int], what: str) -> list[int]:
+def _pair(call: Call, value: int | Sequence[int], what: str) -> list[int]:
     found = [value, value] if isinstance(value, int) else [int(n) for n in value]
     if len(found) != 2 or min(found) < 1:
         raise call.error(f"conv2d: {what} must be a positive integer or two, not {value!r}")
@@ -334,7 +334,7 @@ def _pair(call: _Call, value: int | Sequence[int], what: str) -> list[int]:
 
 
 def _pads(
-    call: _Call, padding: str | int | Sequence[int], kernel: Shape, strides: Sequence[int], dilations: Sequence[int]
+    call: Call, padding: str | int | Sequence[int], kernel: Shape, strides: Sequence[int], dilations: Sequence[int]
 ) -> list[tuple[int, int]]:
     """Before and behind each axis."""
     if padding == "valid":
@@ -352,12 +352,12 @@ def _pads(
     return [(n, n) for n in found]
 
 
-def _normalized(call: _Call, normalized_shape: Sequence[int], parameters: int) -> int:
+def _normalized(call: Call, normalized_shape: Sequence[int], parameters: int) -> int:
     """The first axis that is normalised, counted from the end."""
     wanted, shape = tuple(normalized_shape), call.shape(0)
     if not wanted or shape[-len(wanted) :] != wanted:
-        raise call.error(f"{call._name}: normalized_shape {list(wanted)} does not fit an input of {shape}")
+        raise call.error(f"{call.name}: normalized_shape {list(wanted)} does not fit an input of {shape}")
     for i in range(1, parameters + 1):
         if call.operands[i] is not None and call.shape(i) != wanted:
-            raise call.error(f"{call._name}: a parameter of {call.shape(i)} for normalized_shape {list(wanted)}")
+            raise call.error(f"{call.name}: a parameter of {call.shape(i)} for normalized_shape {list(wanted)}")
     return -len(wanted)
