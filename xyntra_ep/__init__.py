@@ -15,11 +15,22 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from xyntra_ep.diagnostics.explain import explain
     from xyntra_ep.diagnostics.machine import doctor
+    from xyntra_ep.frameworks.torch.exported import from_torch, from_torchscript
     from xyntra_ep.provider.registration import get_ep_name, get_ep_names, get_library_path, register
 
 __version__ = "0.1.0"
 
-__all__ = ["__version__", "doctor", "explain", "get_ep_name", "get_ep_names", "get_library_path", "register"]
+__all__ = [
+    "__version__",
+    "doctor",
+    "explain",
+    "from_torch",
+    "from_torchscript",
+    "get_ep_name",
+    "get_ep_names",
+    "get_library_path",
+    "register",
+]
 
 # Read on first use: importing the package costs the registration and nothing else.
 _FACE = {
@@ -29,6 +40,8 @@ _FACE = {
     "get_ep_names": "xyntra_ep.provider.registration",
     "explain": "xyntra_ep.diagnostics",
     "doctor": "xyntra_ep.diagnostics",
+    "from_torch": "xyntra_ep.frameworks.torch",
+    "from_torchscript": "xyntra_ep.frameworks.torch",
 }
 
 

@@ -100,6 +100,18 @@ def _vision(kind: str, size: int = 32, **more: Any) -> Callable[[], Built]:
     return build
 
 
+def _calibrated(model: torch.nn.Module, size: int) -> torch.nn.Module:
+    """With the running statistics of one batch: with those of a new model, what comes out of many layers is nothing."""
+    layers = [module for module in model.modules() if isinstance(module, torch.nn.BatchNorm2d)]
+    for layer in layers:
+        layer.momentum = 1.0
+    with torch.no_grad():
+        model.train()(_image(size, 8))
+    for layer in layers:
+        layer.momentum = 0.1
+    return model
+
+
 def _torchvision(name: str, size: int = 64, **more: Any) -> Callable[[], Built]:
     def build() -> Built:
         model = getattr(models, name)(weights=None, num_classes=10, **more)
@@ -108,13 +120,14 @@ def _torchvision(name: str, size: int = 64, **more: Any) -> Callable[[], Built]:
                 module.p = 0.0
             if type(module).__name__ == "StochasticDepth":
                 module.p = 0.0
-        return model, {"x": _image(size)}
+        return _calibrated(model, size), {"x": _image(size)}
 
     return build
 
 
 def _densenet() -> Built:
-    return models.DenseNet(growth_rate=8, block_config=(2, 2, 2), num_init_features=16, num_classes=10), {"x": _image(64)}
+    model = models.DenseNet(growth_rate=8, block_config=(2, 2, 2), num_init_features=16, num_classes=10)
+    return _calibrated(model, 64), {"x": _image(64)}
 
 
 _VIT = {"patch_size": 8, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 64}

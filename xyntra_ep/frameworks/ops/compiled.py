@@ -26,6 +26,7 @@ from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.interpreter import interpret
 
 WHERE = "tracea.ops"
+_THREADS = len(os.sched_getaffinity(0))
 _interpreted: ContextVar[bool] = ContextVar("xyntra_ops_interpreted", default=False)
 
 
@@ -66,6 +67,7 @@ class _Compiled:
 @dataclass(slots=True)
 class _Cache:
     found: dict[tuple[Any, ...], _Compiled] = field(default_factory=dict)
+    plans: dict[tuple[Any, ...], PlannedGraph] = field(default_factory=dict)  # of what was interpreted
     lock: threading.Lock = field(default_factory=threading.Lock)
 
 
@@ -90,7 +92,7 @@ def run(operation: Operation, library: Library, operands: Sequence[Any | None], 
     addresses = [view.address for view in inputs]
     [computed] = compiled.island.output_shapes(addresses, shapes)
     assert computed == shape, f"{operation.name}: {computed} is not {shape}"
-    compiled.island.run(addresses, shapes, [library.view(target).address], os.cpu_count() or 1)
+    compiled.island.run(addresses, shapes, [library.view(target).address], _THREADS)
     if out is None:
         return library.finish(target)
     if target is not out:
@@ -189,7 +191,8 @@ def _compile(operation: Operation, views: Sequence[View | None], dtypes: Sequenc
 def _interpret(operation: Operation, views: Sequence[View | None]) -> NDArray[Any]:
     """In float64; element types that no kernel has are taken for float32."""
     dtypes = tuple((DType.F32 if view.type_name == WIDE else view.dtype) if view is not None else None for view in views)
-    plan = _planned(operation, views, dtypes)
+    key = _key(operation, views, dtypes)
+    plan = _cache.plans.get(key) or _cache.plans.setdefault(key, _planned(operation, views, dtypes))
     entry = plan.result.islands[0]
     assert entry is not None
     program = entry.alternatives[-1].planned.program  # the last has no guards

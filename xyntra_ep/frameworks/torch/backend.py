@@ -33,7 +33,7 @@ MODES: Mapping[str | None, Mapping[str, str]] = {
 # Gradients that are compositions of what there are rows for, and forms that AOTAutograd would keep whole.
 _MORE = ("_adaptive_avg_pool2d", "hardsigmoid", "upsample_bilinear2d", "native_dropout")
 # Whose decomposition has no gradient, or that a row says better.
-_FEWER = ("_scaled_dot_product_flash_attention_for_cpu",)
+_FEWER = ("_scaled_dot_product_flash_attention_for_cpu", "softplus", "mish")
 
 
 def xyntra(

@@ -155,7 +155,13 @@ def _with_islands(conversion: Conversion, opened: OpenedGraph) -> GraphModule:
     values: dict[str, FxNode] = {}  # by their names in the fusion graph
 
     def copy(node: FxNode) -> None:
+        if node.target is torch.ops.aten.as_strided.default:  # which counts on how its operand is stored
+            source = node.args[0]
+            values[conversion.names[source]] = _like(new, fetched(source), source, conversion)
+            made.pop(source, None)
         made[node] = new.node_copy(node, fetched)
+        if node.target is torch.ops.aten.view.default:  # results of islands are contiguous, where PyTorch's own may not be
+            made[node].target = torch.ops.aten.reshape.default
         values[conversion.names.get(node, node.name)] = made[node]
 
     def fetched(node: FxNode) -> FxNode:

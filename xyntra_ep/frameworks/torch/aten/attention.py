@@ -39,6 +39,14 @@ def _scores(c: Conversion, args: dict[str, Any]) -> tuple[str, float]:
     return found, scale
 
 
+def _is_onnx(args: dict[str, Any]) -> bool:
+    """Whether a mask is as wide as there are keys, as ONNX wants it."""
+    mask = args["attn_mask"]
+    if mask is None:
+        return True
+    return str(meta(mask).shape[-1]) == str(meta(args["key"]).shape[2]) and not args["is_causal"]
+
+
 def _causal(c: Conversion, rows: Any, columns: Any, like: str) -> str:
     """0 where a key is not behind its query, minus infinity elsewhere."""
     if isinstance(rows, int) and isinstance(columns, int) and rows * columns <= 128:
@@ -54,6 +62,13 @@ def _causal(c: Conversion, rows: Any, columns: Any, like: str) -> str:
 
 def _attention(c: Conversion, node: FxNode) -> Result:
     args = arguments(node)
+    if not is_used(node, 1) and not args["dropout_p"] and _is_onnx(args):
+        q, mask = meta(args["query"]).shape, args["attn_mask"]
+        operands = [c.value(args[name]) for name in ("query", "key", "value")]
+        scale = 1 / math.sqrt(q[3]) if args["scale"] is None else float(args["scale"])
+        return c.node(
+            "Attention", *operands, *([c.value(mask)] if mask is not None else []), is_causal=int(args["is_causal"]), scale=scale
+        ), None
     scores, _ = _scores(c, args)
     result = c.node("MatMul", c.node("Softmax", scores, axis=3), c.value(args["value"]))
     total = None

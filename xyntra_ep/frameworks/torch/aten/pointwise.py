@@ -156,6 +156,13 @@ def _elu(c: Conversion, node: FxNode) -> str:
     return c.node("Elu", c.value(args["self"]), alpha=float(args["alpha"]))
 
 
+def _softplus(c: Conversion, node: FxNode) -> str:
+    args = arguments(node)
+    if args["beta"] != 1:
+        raise UnsupportedError("softplus with a beta")  # beyond the threshold it is x, which is what it rounds to
+    return c.node("Softplus", c.value(args["self"]))
+
+
 def _leaky_relu(c: Conversion, node: FxNode) -> str:
     args = arguments(node)
     return c.node("LeakyRelu", c.value(args["self"]), alpha=float(args["negative_slope"]))
@@ -175,7 +182,7 @@ _UNARY = {
     "relu": "Relu", "sqrt": "Sqrt", "exp": "Exp", "log": "Log", "sin": "Sin", "cos": "Cos", "tan": "Tan", "tanh": "Tanh",
     "erf": "Erf", "sigmoid": "Sigmoid", "floor": "Floor", "ceil": "Ceil", "round": "Round", "neg": "Neg", "abs": "Abs",
     "sign": "Sign", "reciprocal": "Reciprocal", "asin": "Asin", "acos": "Acos", "atan": "Atan", "sinh": "Sinh", "cosh": "Cosh",
-    "hardswish": "HardSwish", "silu": "Swish",
+    "hardswish": "HardSwish", "silu": "Swish", "mish": "Mish",
 }  # fmt: skip
 _BINARY = {"add": "Add", "sub": "Sub", "mul": "Mul", "maximum": "Max", "minimum": "Min"}
 _COMPARISONS = {
@@ -208,6 +215,7 @@ ROWS = [
     *(AtenRow(name=f"aten.{name}.default", convert=_clamp) for name in ("clamp_min", "clamp_max")),
     AtenRow(name="aten.gelu.default", convert=_gelu),
     AtenRow(name="aten.elu.default", convert=_elu),
+    AtenRow(name="aten.softplus.default", convert=_softplus),
     AtenRow(name="aten.leaky_relu.default", convert=_leaky_relu),
     AtenRow(name="aten.rsqrt.default", convert=_rsqrt),
     AtenRow(name="aten.expm1.default", convert=_expm1),

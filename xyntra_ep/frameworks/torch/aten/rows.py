@@ -156,6 +156,8 @@ def _batch_norm_training(c: Conversion, node: FxNode) -> Result:
     args = arguments(node)
     if args["training"] is not True:
         raise UnsupportedError("batch normalisation that is not in training")
+    if "running_mean" in args and args["running_mean"] is None:
+        raise UnsupportedError("batch normalisation without running statistics")
     sizes = meta(args["input"]).shape
     count: Any = 1
     for axis, size in enumerate(sizes):
@@ -165,7 +167,7 @@ def _batch_norm_training(c: Conversion, node: FxNode) -> Result:
     mean, apart, scale = centred(c, x, axes, args["eps"])
     result = scaled(c, c.node("Mul", apart, scale), args, shape)
     new: list[str | None] = [None, None]
-    if is_used(node, 3) or is_used(node, 4):
+    if "running_mean" in args and (is_used(node, 3) or is_used(node, 4)):
         if not isinstance(count, int):
             raise UnsupportedError("running statistics over a size that is known at run time only")
         variance = c.node("Sub", c.node("Reciprocal", c.node("Mul", scale, scale)), c.number(args["eps"], x))
@@ -212,5 +214,6 @@ ROWS = [
     AtenRow(name="aten.native_layer_norm.default", convert=_layer_norm),
     AtenRow(name="aten._native_batch_norm_legit_no_training.default", convert=_batch_norm),
     AtenRow(name="aten._native_batch_norm_legit_functional.default", convert=_batch_norm_training),
+    AtenRow(name="aten._native_batch_norm_legit.no_stats", convert=_batch_norm_training),
     AtenRow(name="aten.native_group_norm.default", convert=_group_norm),
 ]

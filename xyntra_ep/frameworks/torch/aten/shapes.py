@@ -67,6 +67,24 @@ def _slice(c: Conversion, node: FxNode) -> str:
     return c.node("Slice", c.value(args["self"]), *bounds, c.draft.ints(axis), c.draft.ints(*known_ints([step], "a step")))
 
 
+def _slice_scatter(c: Conversion, node: FxNode) -> str:
+    """A tensor with a part of it replaced: what is before the part, the part, what is behind it."""
+    args, count = arguments(node), rank(node)
+    axis = normal(int(args["dim"]), count)
+    if args["step"] != 1:
+        raise UnsupportedError("every second of the elements, or fewer")
+    extent = known_ints([meta(args["self"]).shape[axis]], "a part")[0]
+    start, end = known_ints([args["start"] or 0, extent if args["end"] is None else args["end"]], "a part")
+    start, end = (min(max(normal(n, extent), 0), extent) for n in (start, end))
+    x, ints = c.value(args["self"]), c.draft.ints
+    parts = [c.operand(args["src"], c.draft.dtype(x))]
+    if start:
+        parts.insert(0, c.node("Slice", x, ints(0), ints(start), ints(axis), ints(1)))
+    if end < extent:
+        parts.append(c.node("Slice", x, ints(end), ints(extent), ints(axis), ints(1)))
+    return c.node("Concat", *parts, axis=axis)
+
+
 def _select(c: Conversion, node: FxNode) -> str:
     args = arguments(node)
     index = known_ints([args["index"]], "an index")[0]
@@ -180,6 +198,7 @@ ROWS = [
     AtenRow(name="aten.expand.default", convert=_expand),
     AtenRow(name="aten.cat.default", convert=_cat),
     AtenRow(name="aten.slice.Tensor", convert=_slice),
+    AtenRow(name="aten.slice_scatter.default", convert=_slice_scatter),
     AtenRow(name="aten.select.int", convert=_select),
     AtenRow(name="aten.split_with_sizes.default", convert=_split),
     AtenRow(name="aten.split.Tensor", convert=_split),
