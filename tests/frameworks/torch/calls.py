@@ -24,6 +24,14 @@ def _positive(function: Callable[[torch.Tensor], torch.Tensor]) -> Callable[[tor
     return lambda x: function(x.abs() + 0.5)
 
 
+def _written(x: torch.Tensor) -> torch.Tensor:
+    """A part of it written in place."""
+    y = x * 0.5
+    y[:, 1:3] = x[:, :1] * 2
+    y[0] = 3.0
+    return y * x
+
+
 _X = ((3, 4, 5),)
 _TWO = ((3, 4, 5), (4, 1))
 
@@ -52,7 +60,7 @@ CALLS = [
     Call(name="cumsum", function=lambda a: a.cumsum(1), shapes=_X),
     Call(name="permute", function=lambda a: a.permute(2, 0, 1).exp(), shapes=_X),
     Call(name="views", function=lambda a: a.reshape(4, 15).unsqueeze(1).expand(4, 3, 15).exp().squeeze(), shapes=_X),
-    Call(name="slices", function=lambda a: a[:, 1:4:2].exp() + a[0, :2].exp(), shapes=_X),
+    Call(name="slices", function=lambda a: a[:, 1:3].exp() + a[0, :2].exp(), shapes=_X),
     Call(name="cat", function=lambda a, b: torch.cat([a, b.expand(3, 4, 5), a], 1).exp(), shapes=_TWO),
     Call(name="split", function=lambda a: a.split([1, 3], 1)[1].exp() * a.chunk(2, 1)[0][:, :1].tanh(), shapes=_X),
     Call(name="stack", function=lambda a: torch.stack([a, a.exp()], 1), shapes=_X),
@@ -131,5 +139,12 @@ CALLS = [
         shapes=((5, 4),),
         left=("aten.index_put.default",),
     ),
+    Call(
+        name="index",
+        function=lambda x: x[torch.tensor([[0], [2]]), torch.tensor([1, -1, 3])].exp() * x[:, torch.tensor([2, 0, 0])][0],
+        shapes=_X,
+        left=("aten.index_put.default",),
+    ),
+    Call(name="copy", function=_written, shapes=_X),
     Call(name="cross_entropy", function=lambda x: F.cross_entropy(x, torch.tensor([1, 0, 3])), shapes=((3, 4),), left=("aten.scatter.value",)),
 ]  # fmt: skip

@@ -48,6 +48,13 @@ def _expand(c: Conversion, node: FxNode) -> str:
     return c.node("Expand", x, c.shape(sizes))
 
 
+def _copy(c: Conversion, node: FxNode) -> str:
+    """What is copied into a tensor, as large as that is."""
+    x = c.cast(c.value(node.args[1]), c.dtype_of(node))
+    old, new = meta(node.args[1]).shape, meta(node).shape  # type: ignore[arg-type]  # a node, as it is a value
+    return c.node("Identity", x) if [*map(str, old)] == [*map(str, new)] else c.node("Expand", x, c.shape(new))
+
+
 def _cat(c: Conversion, node: FxNode) -> str:
     args, dtype = arguments(node), c.dtype_of(node)
     parts = [part for part in args["tensors"] if rank(part) == rank(node)]  # a list of nothing is allowed among them
@@ -180,13 +187,25 @@ def _gather(c: Conversion, node: FxNode) -> str:
 
 
 def _index(c: Conversion, node: FxNode) -> str:
-    """x[..., indices, ...] of one index, which is not a mask."""
+    """x[..., indices, ...] of one index, or x[indices, indices, ...] of several, none of which is a mask."""
     args = arguments(node)
     at = [(axis, index) for axis, index in enumerate(args["indices"]) if index is not None]
-    if len(at) != 1 or c.dtype_of(at[0][1]) not in (DType.I64, DType.I32):
-        raise UnsupportedError("several indices, or a mask")
-    axis, index = at[0]
-    return c.node("Gather", c.value(args["self"]), c.value(index), axis=axis)
+    if any(c.dtype_of(index) not in (DType.I64, DType.I32) for _, index in at):
+        raise UnsupportedError("a mask as an index")
+    if len(at) == 1:
+        axis, index = at[0]
+        return c.node("Gather", c.value(args["self"]), c.value(index), axis=axis)
+    if [axis for axis, _ in at] != list(range(len(at))):
+        raise UnsupportedError("several indices behind axes that are kept")
+    count = max(rank(index) for _, index in at)
+    shape = meta(node).shape[:count]
+    parts = []
+    for _, index in at:
+        name = c.cast(c.value(index), DType.I64)
+        if [*map(str, meta(index).shape)] != [*map(str, shape)]:
+            name = c.node("Expand", name, c.shape(shape))
+        parts.append(c.node("Unsqueeze", name, c.draft.ints(count)))
+    return c.node("GatherND", c.value(args["self"]), c.node("Concat", *parts, axis=count))
 
 
 ROWS = [
@@ -196,6 +215,7 @@ ROWS = [
     AtenRow(name="aten.permute.default", convert=_permute),
     AtenRow(name="aten.transpose.int", convert=_transpose),
     AtenRow(name="aten.expand.default", convert=_expand),
+    AtenRow(name="aten.copy.default", convert=_copy),
     AtenRow(name="aten.cat.default", convert=_cat),
     AtenRow(name="aten.slice.Tensor", convert=_slice),
     AtenRow(name="aten.slice_scatter.default", convert=_slice_scatter),
@@ -204,6 +224,7 @@ ROWS = [
     AtenRow(name="aten.split.Tensor", convert=_split),
     AtenRow(name="aten.full.default", convert=_full),
     AtenRow(name="aten.full_like.default", convert=_full),
+    AtenRow(name="aten.fill.Scalar", convert=_full),
     *(AtenRow(name=f"aten.{name}.default", convert=_constant(0)) for name in ("zeros", "zeros_like", "new_zeros")),
     *(AtenRow(name=f"aten.{name}.default", convert=_constant(1)) for name in ("ones", "ones_like", "new_ones")),
     AtenRow(name="aten.scalar_tensor.default", convert=_scalar),
