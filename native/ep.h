@@ -70,10 +70,10 @@ class Ep : public OrtEp {
   const OrtLogger* const logger_;
   std::string trace_problem_;  // why the session cannot be traced as it asks for
   const Options options_;
-  trace::Session traced_;
   const AheadOfTime ahead_;
   std::string model_path_;     // while a model is compiled ahead of time
   std::string compatibility_;  // of what was compiled
+  trace::Session traced_;
   const int ordinal_;
   std::unique_ptr<const CopyKernels> copies_;  // with `ordinal`
   std::vector<Pending> pending_;

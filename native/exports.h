@@ -59,10 +59,10 @@ XYNTRA_EXPORT uint64_t xyntra_trace_files() noexcept;
 // Of Python's side: a stage of planning on the calling thread; times are CLOCK_MONOTONIC.
 XYNTRA_EXPORT void xyntra_trace_stage(const char* name, int64_t begin_ns, int64_t end_ns) noexcept;
 
-// How many CUDA devices there seem to be, without asking the driver; -1 where only it knows (native/cuda_presence.h). `gpus`:
-// another folder to look in, or null.
+// How many CUDA devices there seem to be, without asking the driver; -1 where only it knows (native/cuda/cuda_presence.h).
+// `gpus`: another folder to look in, or null.
 XYNTRA_EXPORT int xyntra_cuda_at_hand(const char* gpus) noexcept;
-// The CUDA devices of this machine as JSON (native/cuda_device.h): its size; copied, cut to `capacity`.
+// The CUDA devices of this machine as JSON (native/cuda/cuda_device.h): its size; copied, cut to `capacity`.
 XYNTRA_EXPORT uint64_t xyntra_cuda_devices(char* buffer, uint64_t capacity) noexcept;
 
 // Has a device's driver compile a program and writes its binary to a file. Returns 1; or 0 with the reason in `why`, cut to its

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from xyntra_ep.diagnostics.explain import explain
     from xyntra_ep.diagnostics.machine import doctor
     from xyntra_ep.diagnostics.trace.tracing import tracing
+    from xyntra_ep.frameworks.torch.exported import from_torch, from_torchscript
     from xyntra_ep.provider.native_library import get_cmake_dir, get_include
     from xyntra_ep.provider.registration import get_ep_name, get_ep_names, get_library_path, register
 
@@ -25,6 +26,8 @@ __all__ = [
     "__version__",
     "doctor",
     "explain",
+    "from_torch",
+    "from_torchscript",
     "get_cmake_dir",
     "get_ep_name",
     "get_ep_names",
@@ -45,6 +48,8 @@ _FACE = {
     "explain": "xyntra_ep.diagnostics",
     "doctor": "xyntra_ep.diagnostics",
     "tracing": "xyntra_ep.diagnostics.trace.tracing",
+    "from_torch": "xyntra_ep.frameworks.torch",
+    "from_torchscript": "xyntra_ep.frameworks.torch",
 }
 
 

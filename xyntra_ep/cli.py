@@ -83,9 +83,9 @@ _EXAMPLES = {
     "explain": "xyntra explain model.onnx --node /layer.0/MatMul --option claim=all",
     "fuse": "xyntra fuse model.onnx -o fused.onnx",
     "compare": "xyntra compare model.onnx --dim batch=4 --option precision=bf16",
+    "compile": "xyntra compile model.onnx -o compiled.onnx --isa avx2,avx512,amx",
     "trace": "xyntra trace model.onnx -o trace.json --runs 20 --dim batch=4",
     "top": "xyntra top -- python serve.py",
-    "compile": "xyntra compile model.onnx -o compiled.onnx --isa avx2,avx512,amx",
     "tune": "xyntra tune model.onnx --time 120 --dim batch=8",
     "cache": "xyntra cache prune --max-size 2G --max-age 30d",
 }
@@ -287,21 +287,6 @@ def _compare(chosen: argparse.Namespace) -> int:
     return 0 if found.proves else NOTHING_PROVEN
 
 
-def _trace(chosen: argparse.Namespace) -> int:
-    from xyntra_ep.diagnostics.trace.tracing import trace_model
-
-    options, asked = pairs(chosen.option, "-O"), {"runs": chosen.runs, "threads": chosen.threads, "seed": chosen.seed}
-    found = trace_model(chosen.model, chosen.output, feeds=_given(chosen, "trace"), options=options, **asked, **_sizes(chosen))
-    _print(found, found, chosen)
-    return 0
-
-
-def _top(chosen: argparse.Namespace) -> int:
-    from xyntra_ep.diagnostics.trace.top import top
-
-    return top(chosen.target, interval_s=chosen.interval, count=chosen.count, record=chosen.record, as_json=chosen.json)
-
-
 def _compile(chosen: argparse.Namespace) -> int:
     from xyntra_ep.diagnostics.compiled.compile_model import compile_model
 
@@ -321,6 +306,21 @@ def _compile(chosen: argparse.Namespace) -> int:
     )
     _print(found, found, chosen)
     return 0
+
+
+def _trace(chosen: argparse.Namespace) -> int:
+    from xyntra_ep.diagnostics.trace.tracing import trace_model
+
+    options, asked = pairs(chosen.option, "-O"), {"runs": chosen.runs, "threads": chosen.threads, "seed": chosen.seed}
+    found = trace_model(chosen.model, chosen.output, feeds=_given(chosen, "trace"), options=options, **asked, **_sizes(chosen))
+    _print(found, found, chosen)
+    return 0
+
+
+def _top(chosen: argparse.Namespace) -> int:
+    from xyntra_ep.diagnostics.trace.top import top
+
+    return top(chosen.target, interval_s=chosen.interval, count=chosen.count, record=chosen.record, as_json=chosen.json)
 
 
 def _tune(chosen: argparse.Namespace) -> int:

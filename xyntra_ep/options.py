@@ -304,8 +304,8 @@ def _row(field: dataclasses.Field[Any], hint: Any) -> OptionRow:
             int: (f"integer, at least {least}",),
             Path: ("path",),
             DimHints: ("NAME=SIZE,...",),
-            TraceTo: (OFF, LIVE, "path"),
             InstructionSets: (f"{','.join(INSTRUCTION_SETS[:2])},...",),
+            TraceTo: (OFF, LIVE, "path"),
         }[kind]
     default = field.metadata["shown_default"]
     if default is None:
@@ -399,7 +399,7 @@ def _convert(row: OptionRow, text: str, where: str, base: Path | None = None) ->
             return knobs.parse_flag(text)
         if row.kind is int:
             return knobs.parse_int(text, least=row.least)
-        if row.kind in (DimHints, TraceTo, InstructionSets):
+        if row.kind in (DimHints, InstructionSets, TraceTo):
             return row.kind.parse(text)
     except ValueError as error:
         raise ConfigError(f"{row.name}={text!r} is not valid", where=where, hint=f"it {error}") from None

@@ -147,7 +147,7 @@ std::vector<CompiledFile::Value> CompiledFile::values_of(const std::vector<Calle
 // What later nodes need is computed: the last node's outputs need only their sizes.
 std::vector<std::vector<int64_t>> CompiledFile::output_dims(const std::vector<CallersTensor>& inputs) const {
   std::vector<Value> values = values_of(inputs);
-  class Alone : public Tasks {
+  class Alone final : public Tasks {
    public:
     void run(void (*task)(void*, std::size_t), std::size_t count, void* step) const override {
       for (std::size_t i = 0; i < count; ++i) task(step, i);

@@ -82,7 +82,7 @@ TraceaStatus guarded(TraceaStatus otherwise, Body&& body) noexcept {
 }
 
 // Threads of the caller's.
-class CallersThreads : public xyntra::Tasks {
+class CallersThreads final : public xyntra::Tasks {
  public:
   CallersThreads(TraceaParallelFor parallel_for, void* user) : parallel_for_(parallel_for), user_(user) {}
   void run(void (*task)(void*, std::size_t), std::size_t count, void* step) const override { parallel_for_(user_, count, task, step); }

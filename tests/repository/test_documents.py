@@ -21,7 +21,7 @@ from xyntra_ep.diagnostics.explain import Explanation
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 PACKAGES = ("xyntra_ep", "xyntra_custom_ops", "xyntra_zoo", "xyntra_bench", "xyntra_reports")
-IMPORTS_ON_FIRST_USE = ("xyntra_ep", "tracea")
+IMPORTS_ON_FIRST_USE = ("xyntra_ep", "tracea", "ops", "torch")
 TRACEA = ("interface", "core_ir", "doctor", "kernels", "semantic_ir", "emitters", "runtime", "planning")
 COMMANDS = {"xyntra": "-m xyntra_ep.cli", "bench": "-m xyntra_bench", "python": ""}
 LINK = re.compile(r"\]\(([^)\s#]+)?(?:#([\w-]+))?\)")

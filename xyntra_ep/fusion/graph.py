@@ -76,6 +76,7 @@ class Graph:
     opsets: Mapping[str, int] = field(default_factory=dict)
     name: str = ""
     is_subgraph: bool = False  # the body of an If or Loop: nobody checks the sizes of what is fed to it
+    is_exact: bool = False  # what is declared about shapes holds: who made the graph sees to it
     strict: bool = False  # option fp32_strict: NaN and Inf show where they do in ONNX Runtime, and nowhere else
     channel_block: int = 0  # channels side by side in tensors of com.microsoft.nchwc on this machine; 0: not known
     dim_hints: Mapping[str, int] = field(default_factory=dict)  # option dim_hints: what named dimensions usually are

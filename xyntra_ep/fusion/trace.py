@@ -293,19 +293,22 @@ class SymbolPolicy:
     def size(self, value: GraphValue, axis: int, position: int, like: Sequence[Range] = ()) -> Size:
         assert value.shape is not None
         declared = value.shape[axis]
-        if isinstance(declared, int) and value.is_input and not self._context.graph.is_subgraph:
+        graph = self._context.graph
+        if isinstance(declared, int) and (graph.is_exact or (value.is_input and not graph.is_subgraph)):
             return declared  # ORT refuses feeds that differ
+        if graph.is_exact and isinstance(declared, str) and declared in self._named:
+            return self._named[declared]
         name = f"d{position}_{axis}"
         raw = symbol(name)
         self.ranges[name] = plausible = self._plausible.of_axis(value, axis, like)
         self._context.bindings.append(Binding(name=name, kind=SymbolKind.DIM, input=position, index=axis, plausible=plausible))
-        if not self._trust or declared is None:
+        if declared is None or not (self._trust or graph.is_exact):
             return raw
         if isinstance(declared, int):
             self._context.checks.guards.append(dims.eq(raw, declared))
             return declared
         known = self._named.setdefault(declared, raw)
-        if known != raw:
+        if known != raw and not graph.is_exact:
             self._context.checks.guards.append(dims.eq(raw, known))
         return known
 

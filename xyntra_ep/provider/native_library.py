@@ -33,6 +33,19 @@ _PROTOTYPES: dict[str, tuple[Any, list[Any]]] = {  # what each function returns 
     "trace_files": (_BYTES, []),
     "trace_stage": (None, [_TEXT, ctypes.c_int64, ctypes.c_int64]),
     "trace_unless_told": (None, [_TEXT]),
+    "open_island": (
+        _POINTER,
+        [_TEXT, _BYTES, ctypes.c_uint32, _POINTER, _POINTER, ctypes.c_uint32, _TEXT, _BYTES],
+    ),
+    "output_dims": (
+        ctypes.c_int,
+        [*[_POINTER] * 4, ctypes.c_uint32, _POINTER, ctypes.c_uint32, _TEXT, _BYTES],
+    ),
+    "run_opened": (
+        ctypes.c_int,
+        [*[_POINTER] * 4, ctypes.c_uint32, _POINTER, ctypes.c_uint32, ctypes.c_uint32, _TEXT, _BYTES],
+    ),
+    "close_island": (None, [_POINTER]),
     "time_kernel": (
         ctypes.c_int,
         [

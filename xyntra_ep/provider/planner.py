@@ -93,11 +93,11 @@ def _plan_graph(raw: RawGraph, digest: str) -> bytes:
 
         return compile_ahead(graph, digest, options, rules, hash128)
     with announced(options.cache_dir, _LEVELS[options.log_level.value]):
-        work, result = _planned(graph, options, rules, placement, hash128)
+        work, result = planned(graph, options, rules, placement, hash128)
         if placement.may_move:
             work.placement = _settled(work, result, hash128)
             if work.placement.device is None:
-                work, result = _planned(graph, options, rules, work.placement, hash128)
+                work, result = planned(graph, options, rules, work.placement, hash128)
     context = work.context
     level, line = log_line(work)
     if raw.is_subgraph:  # one line per model: the graph around this one says it
@@ -167,9 +167,10 @@ def planner_of(
     return Planner(graph, options, rules, context, agreed, placement, request, lasting=lasting, dump=dump)
 
 
-def _planned(
+def planned(
     graph: Graph, options: Options, rules: Algebra, placement: Placement, hash128: Hash128
 ) -> tuple[Planner, CompileResult]:
+    """What is ours of a graph, whoever made it, and its kernels."""
     context = Context(
         cache_dir=options.cache_dir,
         dump_dir=options.dump_dir,

@@ -12,6 +12,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from xyntra_ep.frameworks import ops
+    from xyntra_ep.frameworks.torch.conv2d import TraceaConv2d, patch_conv2d
     from xyntra_ep.tracea.doctor.policy import Policy
     from xyntra_ep.tracea.interface.context import Context
     from xyntra_ep.tracea.interface.tuning.problem import Problem, named_problem
@@ -29,9 +31,12 @@ __all__ = [
     "Problem",
     "Real",
     "SearchSpace",
+    "TraceaConv2d",
     "TuningCache",
     "TuningResult",
     "named_problem",
+    "ops",
+    "patch_conv2d",
     "tune",
 ]
 
@@ -50,4 +55,8 @@ def __getattr__(name: str) -> Any:
     for module, names in _WHERE.items():
         if name in names:
             return getattr(import_module(f"{__name__}.{module}"), name)
+    if name == "ops":  # a way in from above: what calls it is no layer of ours
+        return import_module("xyntra_ep.frameworks.ops")
+    if name in ("TraceaConv2d", "patch_conv2d"):
+        return getattr(import_module("xyntra_ep.frameworks.torch"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
