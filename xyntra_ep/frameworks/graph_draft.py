@@ -119,6 +119,4 @@ class GraphDraft:
         return number
 
     def graph(self) -> Graph:
-        return Graph(
-            nodes=tuple(self.nodes), values=self.values, name=self.name, is_exact=True, dim_hints=self._dim_hints
-        )
+        return Graph(nodes=tuple(self.nodes), values=self.values, name=self.name, is_exact=True, dim_hints=self._dim_hints)

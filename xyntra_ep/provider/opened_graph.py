@@ -1,6 +1,6 @@
 """A fusion graph without a session: planned for the processor, its islands opened. Front ends beside ONNX Runtime use it.
 
-    fusion.Graph -> planner -> plan bytes -> an OpenedIsland for each island; what is declined is the caller's, with the reason
+fusion.Graph -> planner -> plan bytes -> an OpenedIsland for each island; what is declined is the caller's, with the reason
 """
 
 from __future__ import annotations
@@ -50,7 +50,9 @@ def checked(given: Mapping[str, str]) -> Options:
     options = options_module.parse(given)
     if options.backend not in (AUTO, CPU):
         raise ConfigError(
-            f"backend={options.backend!r} needs an ONNX Runtime session", where=options_module.PROVIDER, hint=f"allowed: {AUTO}, {CPU}"
+            f"backend={options.backend!r} needs an ONNX Runtime session",
+            where=options_module.PROVIDER,
+            hint=f"allowed: {AUTO}, {CPU}",
         )
     return options
 

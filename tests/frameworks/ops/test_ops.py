@@ -61,7 +61,9 @@ def test_linear_adds_a_bias() -> None:
     _close(ops.linear(x, w, b), x.astype(np.float64) @ w.T + b)
 
 
-@pytest.mark.parametrize("stride, padding, dilation, groups", [(1, 0, 1, 1), (2, 1, 1, 1), (1, "same", 2, 2), ((1, 2), (2, 0), 1, 4)])
+@pytest.mark.parametrize(
+    "stride, padding, dilation, groups", [(1, 0, 1, 1), (2, 1, 1, 1), (1, "same", 2, 2), ((1, 2), (2, 0), 1, 4)]
+)
 def test_conv2d(stride: Any, padding: Any, dilation: int, groups: int) -> None:
     x, w, b = _floats(2, 4, 9, 8), _floats(8, 4 // groups, 3, 3), _floats(8)
     ours = ops.conv2d(x, w, b, stride, padding, dilation, groups)
@@ -74,7 +76,9 @@ def test_conv2d(stride: Any, padding: Any, dilation: int, groups: int) -> None:
         inputs = slice((o // (8 // groups)) * (4 // groups), (o // (8 // groups) + 1) * (4 // groups))
         for i in range(rows):
             for j in range(columns):
-                seen = padded[:, inputs, i * sy : i * sy + 2 * dilation + 1 : dilation, j * sx : j * sx + 2 * dilation + 1 : dilation]
+                seen = padded[
+                    :, inputs, i * sy : i * sy + 2 * dilation + 1 : dilation, j * sx : j * sx + 2 * dilation + 1 : dilation
+                ]
                 wanted[:, o, i, j] = (seen * w[o]).sum((1, 2, 3)) + b[o]
     _close(ours, wanted)
     _close(ops.conv2d(x[0], w, b, stride, padding, dilation, groups), wanted[0])
@@ -121,7 +125,10 @@ def test_gelu() -> None:
     x = _floats(3, 50) * 3
     erf = np.vectorize(math.erf)(x.astype(np.float64) / math.sqrt(2))
     _close(ops.gelu(x), 0.5 * x * (1 + erf))
-    _close(ops.gelu(x, approximate="tanh"), 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x.astype(np.float64) ** 3))))
+    _close(
+        ops.gelu(x, approximate="tanh"),
+        0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x.astype(np.float64) ** 3))),
+    )
 
 
 def test_formulas() -> None:

@@ -65,7 +65,9 @@ def _causal(kind: str, **more: Any) -> Callable[[], Built]:
 
 
 def _distilbert() -> Built:
-    config = transformers.DistilBertConfig(vocab_size=100, dim=32, n_layers=2, n_heads=4, hidden_dim=64, max_position_embeddings=40)
+    config = transformers.DistilBertConfig(
+        vocab_size=100, dim=32, n_layers=2, n_heads=4, hidden_dim=64, max_position_embeddings=40
+    )
     return transformers.DistilBertModel(_without_dropout(config)), {"input_ids": _tokens(2, 17)}
 
 
@@ -77,7 +79,9 @@ def _gpt2() -> Built:
 
 
 def _t5() -> Built:
-    config = transformers.T5Config(vocab_size=100, d_model=32, d_ff=64, num_layers=2, num_heads=4, d_kv=8, decoder_start_token_id=0)
+    config = transformers.T5Config(
+        vocab_size=100, d_model=32, d_ff=64, num_layers=2, num_heads=4, d_kv=8, decoder_start_token_id=0
+    )
     model = transformers.T5ForConditionalGeneration(_without_dropout(config))
     return model, {"input_ids": _tokens(2, 13), "labels": _tokens(2, 9), "use_cache": False}
 

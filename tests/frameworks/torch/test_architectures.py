@@ -42,7 +42,9 @@ def test_architecture(name: str) -> None:
     with fresh():
         found = errors(*architecture.build())
         claimed = share(Direction.INFERENCE), share(Direction.BACKWARD)
-        print(f"{name}: {found}; {claimed[0]:.0%} of inference, {share(Direction.FORWARD):.0%} forward, {claimed[1]:.0%} backward")
+        print(
+            f"{name}: {found}; {claimed[0]:.0%} of inference, {share(Direction.FORWARD):.0%} forward, {claimed[1]:.0%} backward"
+        )
         assert max(found.inference, found.forward) <= FORWARD, str(found)
         assert found.gradient <= GRADIENT, str(found)
         assert claimed[0] >= LEAST[name][0] and claimed[1] >= LEAST[name][1], explain()

@@ -75,7 +75,9 @@ class Torch:
 
     def view(self, array: Any) -> View:
         if array.device.type != "cpu":
-            raise UnsupportedError(f"a tensor on {array.device}", where="tracea.ops", hint="in this release ops run on the processor")
+            raise UnsupportedError(
+                f"a tensor on {array.device}", where="tracea.ops", hint="in this release ops run on the processor"
+            )
         held = array.detach().contiguous()
         name = str(held.dtype).removeprefix("torch.")
         return View(address=held.data_ptr(), shape=tuple(held.shape), type_name=name, owner=held)

@@ -1,6 +1,6 @@
 """Compiled operations: each once for all sizes, kept by what it depends on.
 
-    (name, settings, element types, fixed sizes)    ->    an opened island
+(name, settings, element types, fixed sizes)    ->    an opened island
 """
 
 from __future__ import annotations
@@ -74,7 +74,9 @@ class _Cache:
 _cache = _Cache()
 
 
-def run(operation: Operation, library: Library, operands: Sequence[Any | None], out: Any | None, shape: Shape, result: str) -> Any:
+def run(
+    operation: Operation, library: Library, operands: Sequence[Any | None], out: Any | None, shape: Shape, result: str
+) -> Any:
     """Compute into a new array of ``shape`` and type ``result``, or into ``out``."""
     views = [library.view(array) if array is not None else None for array in operands]
     given = [view for view in views if view is not None]

@@ -49,9 +49,7 @@ def linear(input: Any, weight: Any, bias: Any = None, *, out: Any = None) -> Any
         found = d.node("MatMul", x, d.node("Transpose", w, perm=[1, 0]))
         return d.node("Add", found, rest[0]) if rest else found
 
-    return call.run(
-        build, (*x[:-1], w[0]), out, fixed=(_LAST, None, None), reference=lambda torch: torch.nn.functional.linear
-    )
+    return call.run(build, (*x[:-1], w[0]), out, fixed=(_LAST, None, None), reference=lambda torch: torch.nn.functional.linear)
 
 
 def conv2d(
@@ -161,7 +159,13 @@ def attention(
 
     heads = (-1, -3)
     return call.run(
-        build, (*q[:3], v[3]), out, fixed=(heads, heads, heads, ()), settings=(is_causal, factor, is_short), floats=3, reference=reference
+        build,
+        (*q[:3], v[3]),
+        out,
+        fixed=(heads, heads, heads, ()),
+        settings=(is_causal, factor, is_short),
+        floats=3,
+        reference=reference,
     )
 
 
@@ -186,7 +190,9 @@ def layer_norm(
     )
 
 
-def rms_norm(input: Any, normalized_shape: Sequence[int], weight: Any = None, eps: float | None = None, *, out: Any = None) -> Any:
+def rms_norm(
+    input: Any, normalized_shape: Sequence[int], weight: Any = None, eps: float | None = None, *, out: Any = None
+) -> Any:
     """``eps``: None is the distance from 1 to the next number of the type."""
     call = Call("rms_norm", (input, weight))
     axis = _normalized(call, normalized_shape, 1)

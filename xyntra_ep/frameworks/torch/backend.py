@@ -1,6 +1,6 @@
 """The backend of torch.compile: `torch.compile(model, backend="xyntra")`.
 
-    Dynamo -> AOTAutograd (functional core ATen; forward and backward) -> CompiledGraph for each
+Dynamo -> AOTAutograd (functional core ATen; forward and backward) -> CompiledGraph for each
 """
 
 from __future__ import annotations

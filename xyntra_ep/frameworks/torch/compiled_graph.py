@@ -106,9 +106,7 @@ def compiled(
     return _with_islands(conversion, opened).forward
 
 
-def _planned(
-    module: GraphModule, constants: Mapping[FxNode, torch.Tensor], options: Options
-) -> tuple[Conversion, PlannedGraph]:
+def _planned(module: GraphModule, constants: Mapping[FxNode, torch.Tensor], options: Options) -> tuple[Conversion, PlannedGraph]:
     opaque: dict[FxNode, str] = {}
     for attempt in range(ROUNDS):
         conversion = Conversion(module=module, constants=constants, opaque=opaque)
@@ -182,8 +180,10 @@ def _with_islands(conversion: Conversion, opened: OpenedGraph) -> GraphModule:
         else:
             copy(unit)
             for user in unit.users:
-                if conversion.names.get(user) == user.name and user.target is operator.getitem and not isinstance(
-                    unit.meta.get("val"), torch.Tensor
+                if (
+                    conversion.names.get(user) == user.name
+                    and user.target is operator.getitem
+                    and not isinstance(unit.meta.get("val"), torch.Tensor)
                 ):
                     copy(user)
     for node in old.nodes:
@@ -237,7 +237,7 @@ def _like(new: FxGraph, made: FxNode, node: FxNode, conversion: Conversion) -> F
     value = node.meta.get("val")
     if not isinstance(value, torch.Tensor) or value.is_contiguous() or made.op in ("placeholder", "get_attr"):
         return made
-    if node in conversion.opaque or node.target is operator.getitem and node.args[0] in conversion.opaque:
+    if node in conversion.opaque or (node.target is operator.getitem and node.args[0] in conversion.opaque):
         return made
     order = sorted(range(value.dim()), key=lambda axis: _stride(value, axis), reverse=True)
     return new.call_function(stored_in_order, (made, order))

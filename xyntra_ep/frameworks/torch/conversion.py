@@ -121,7 +121,11 @@ class Conversion:
         """The sizes as a value. Where at most one is known at run time only and ``of`` is what is reshaped, it is -1."""
         found = [expression_of(size) for size in sizes]
         unknown = [i for i, size in enumerate(found) if not isinstance(size, int)]
-        if of and len(unknown) == 1 and all(isinstance(size, int) and size > 0 for i, size in enumerate(found) if i != unknown[0]):
+        if (
+            of
+            and len(unknown) == 1
+            and all(isinstance(size, int) and size > 0 for i, size in enumerate(found) if i != unknown[0])
+        ):
             return self.draft.ints(*(-1 if i in unknown else int(size) for i, size in enumerate(found)))
         return self.sizes.vector(sizes)
 
@@ -142,7 +146,9 @@ class Conversion:
         self.sizes.learn(name, value.shape)
 
     def _keep(self, name: str, tensor: torch.Tensor) -> None:
-        self.draft.weights(name, OURS[tensor.dtype], tensor.shape, tensor.numel() * tensor.element_size(), lambda: array_of(tensor))
+        self.draft.weights(
+            name, OURS[tensor.dtype], tensor.shape, tensor.numel() * tensor.element_size(), lambda: array_of(tensor)
+        )
 
     def _attribute(self, node: FxNode) -> None:
         self.names[node] = node.name

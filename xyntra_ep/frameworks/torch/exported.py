@@ -1,7 +1,7 @@
 """PyTorch models as sessions: exported to ONNX once, run by ONNX Runtime with our provider.
 
-    session = xyntra_ep.from_torch(module, (example,))
-    [result] = session(example)
+session = xyntra_ep.from_torch(module, (example,))
+[result] = session(example)
 """
 
 from __future__ import annotations

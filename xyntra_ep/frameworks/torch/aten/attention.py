@@ -53,7 +53,8 @@ def _causal(c: Conversion, rows: Any, columns: Any, like: str) -> str:
         return c.draft.constant(np.triu(np.full((rows, columns), -np.inf), 1), c.draft.dtype(like))
     zero, one = (c.draft.constant(n, DType.I64) for n in (0, 1))
     places = [
-        c.node("Range", zero, c.node("Reshape", c.sizes.vector([n]), c.draft.ints()), one, dtype=DType.I64) for n in (rows, columns)
+        c.node("Range", zero, c.node("Reshape", c.sizes.vector([n]), c.draft.ints()), one, dtype=DType.I64)
+        for n in (rows, columns)
     ]
     row = c.node("Unsqueeze", places[0], c.draft.ints(1))
     seen = c.node("LessOrEqual", places[1], row, dtype=DType.BOOL)

@@ -16,8 +16,6 @@ def _matmul(c: Conversion, node: FxNode) -> str:
     return c.node("MatMul", c.value(node.args[0]), c.value(node.args[1]))
 
 
-
-
 def _addmm(c: Conversion, node: FxNode) -> str:
     """addmm and baddbmm: beta * self + alpha * (a @ b)."""
     args = arguments(node)
@@ -51,7 +49,9 @@ def _convolution(c: Conversion, node: FxNode) -> str:
     kernel = known_ints(meta(args["weight"]).shape[2:], "a kernel")
     attrs = window(args, axes)
     if args["transposed"]:
-        return c.node("ConvTranspose", *operands, kernel_shape=kernel, output_padding=_each(args["output_padding"], axes), **attrs)
+        return c.node(
+            "ConvTranspose", *operands, kernel_shape=kernel, output_padding=_each(args["output_padding"], axes), **attrs
+        )
     return c.node("Conv", *operands, kernel_shape=kernel, **attrs)
 
 
@@ -63,9 +63,7 @@ def _convolution_backward(c: Conversion, node: FxNode) -> Result:
         raise UnsupportedError("the gradient of a transposed convolution")
     attrs = window(args, axes)
     pads = attrs["pads"][:axes]
-    sizes = {
-        name: known_ints(meta(args[name]).shape[2:], "an image") for name in ("input", "weight", "grad_output")
-    }
+    sizes = {name: known_ints(meta(args[name]).shape[2:], "an image") for name in ("input", "weight", "grad_output")}
     # elements of the input behind the last window: no output has seen them
     rest = [
         n + 2 * p - d * (k - 1) - 1 - (out - 1) * s
@@ -87,9 +85,7 @@ def _convolution_backward(c: Conversion, node: FxNode) -> Result:
     return by_input, by_weight, by_bias
 
 
-def _by_weight(
-    c: Conversion, args: dict[str, Any], grad: str, attrs: dict[str, Any], kernel: list[int], rest: list[int]
-) -> str:
+def _by_weight(c: Conversion, args: dict[str, Any], grad: str, attrs: dict[str, Any], kernel: list[int], rest: list[int]) -> str:
     """A convolution over the images of the batch, which are its channels: strides and dilations change places."""
     if attrs["group"] != 1:
         raise UnsupportedError("the gradient by the weights of a convolution in groups")
