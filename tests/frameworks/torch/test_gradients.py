@@ -43,8 +43,8 @@ def _cases() -> dict[str, Case]:
 
 
 _NAMES = (
-    "matmul", "linear", "conv2d", "attention", "attention.causal", "attention.groups", "layer_norm", "rms_norm", "softmax", "gelu",
-    "gelu.tanh", "fused",
+    "matmul", "linear", "conv2d", "attention", "attention.causal", "attention.groups", "layer_norm", "rms_norm", "softmax",
+    "gelu", "gelu.tanh", "fused",
 )  # fmt: skip
 
 
