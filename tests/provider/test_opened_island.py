@@ -44,11 +44,11 @@ def _run(island: OpenedIsland, *inputs: Array, threads: int = 2, dtype: Any = np
 
 def test_one_island_serves_all_sizes_and_any_number_of_threads(product: PlannedGraph) -> None:
     island = product.opened().islands[0].opened
-    for rows in (1, 5, 700, 0):
+    for rows in (1, 5, 30_000, 0):
         x = np.random.default_rng(rows).standard_normal((rows, 48)).astype(np.float32)
         alone = _run(island, x, threads=1)
         assert np.abs(alone - np.maximum(x.astype(np.float64) @ WEIGHT, 0)).max(initial=0) < 1e-4
-        assert all(np.array_equal(alone, _run(island, x, threads=n)) for n in (0, 2, 3, 9))
+        assert all(np.array_equal(alone, _run(island, x, threads=n)) for n in (0, 2, 3, 16))
 
 
 def test_many_threads_run_it_at_once(product: PlannedGraph) -> None:
@@ -102,7 +102,7 @@ def test_data_that_cannot_be_taken_is_refused() -> None:
     island = plan_for_cpu(draft.graph(), checked({"claim": "all"})).opened().islands[0].opened
     values = np.arange(20, dtype=np.float32).reshape(5, 4)
     assert np.array_equal(_run(island, values, np.array([4, -1, 0])), values[[4, -1, 0]])
-    with pytest.raises(ConfigError, match="island0: .*Gather"):
+    with pytest.raises(ConfigError, match=r"island0: .*Gather"):
         _run(island, values, np.array([5]))
     assert np.array_equal(_run(island, values, np.array([2])), values[[2]])  # the next run is as if nothing had been
 
