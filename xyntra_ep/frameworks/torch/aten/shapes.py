@@ -226,6 +226,8 @@ ROWS = [
     AtenRow(name="aten.full_like.default", convert=_full),
     AtenRow(name="aten.fill.Scalar", convert=_full),
     *(AtenRow(name=f"aten.{name}.default", convert=_constant(0)) for name in ("zeros", "zeros_like", "new_zeros")),
+    # memory with whatever is in it: zeros as well as anything, which nobody computes where all of it is written over
+    *(AtenRow(name=f"aten.{name}.default", convert=_constant(0)) for name in ("new_empty", "new_empty_strided", "empty_like")),
     *(AtenRow(name=f"aten.{name}.default", convert=_constant(1)) for name in ("ones", "ones_like", "new_ones")),
     AtenRow(name="aten.scalar_tensor.default", convert=_scalar),
     *(AtenRow(name=f"aten.arange.{name}", convert=_arange) for name in ("start_step", "start", "default")),
