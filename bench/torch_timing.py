@@ -3,7 +3,7 @@
 A device records an event when it reaches it. An idle device reaches it at once, so everything that the host does until the first
 kernel is launched would count as device time: 50 to 150 microseconds for a compiled module, milliseconds for an eager one.
 Therefore a kernel that only sleeps is queued first, for as long as the host has needed to queue the work. A timed run of XyntraEP
-begins with a pause too (native/cuda_queue.cc).
+begins with a pause too (native/cuda/cuda_queue.cc).
 """
 
 from __future__ import annotations

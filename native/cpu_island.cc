@@ -46,7 +46,7 @@ void CpuIsland::compute(OrtKernelContext* context) {
   workspace.prepare(program_.alternatives());
   make_outputs(context, workspace.evaluation(), workspace.outputs);
   workspace.bind();
-  program_.run(workspace, OrtTasks(ort_, context));
+  program_.run(workspace, OrtTasks(ort_, context), traced_as());
   if (const PlanFault* fault = workspace.fault()) workspace.evaluation().refuse(fault->message, workspace.inputs);
   workspace.deliver();
   workspace.count_threads();

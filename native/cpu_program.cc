@@ -8,6 +8,7 @@
 
 #include "init_steps.h"
 #include "memory_block.h"
+#include "step_trace.h"
 #include "thread_order.h"
 
 namespace xyntra {
@@ -20,17 +21,10 @@ void count_thread(std::atomic<uint64_t>& threads) noexcept {
   if ((threads.load(std::memory_order_relaxed) & bit) == 0) threads.fetch_or(bit, std::memory_order_relaxed);
 }
 
-// A task of a step, as ORT's thread pool calls it: its share of the units of an iteration. Neighbours have the same one.
+// As ORT's thread pool calls it.
 void run_task(void* step, std::size_t task) {
   taken_over(step);
-  const auto& s = *static_cast<const Workspace::Step*>(step);
-  if (s.threads != nullptr) count_thread(*s.threads);
-  const int64_t each = s.units / s.tasks;
-  const int64_t more = s.units % s.tasks;  // the first tasks have one unit more
-  const std::size_t iteration = s.abreast == 1 ? 0 : task / static_cast<std::size_t>(s.tasks);
-  const auto i = static_cast<int64_t>(task - iteration * static_cast<std::size_t>(s.tasks));
-  const int64_t first = i * each + std::min(i, more);
-  s.kernel(s.buffers + iteration * s.row, s.params, first, first + each + (i < more ? 1 : 0));
+  run_units(*static_cast<const Workspace::Step*>(step), task);
   handed_over(step);
 }
 
@@ -73,12 +67,19 @@ int64_t tasks_of(const Workspace::Step& step, int64_t iterations) noexcept {
   return step.tasks * iterations;
 }
 
-void run_step(const Workspace::Step& step, int64_t iterations, const Tasks& tasks) {
+void run_step(const Workspace::Step& step, int64_t iterations, const Tasks& tasks, StepTrace& traced) {
   if (step.units <= 0) return;
   const int64_t count = tasks_of(step, iterations);
   if (count == 1) {
     for (int64_t k = 0; k < iterations; ++k)
       step.kernel(step.buffers + static_cast<std::size_t>(k) * step.row, step.params, 0, step.units);
+    return;
+  }
+  if (traced.is_on()) {
+    void* const shares = traced.shared(step, static_cast<std::size_t>(count));
+    handed_over(shares);
+    tasks.run(StepTrace::run_task, static_cast<std::size_t>(count), shares);
+    taken_over(shares);
     return;
   }
   handed_over(&step);
@@ -87,6 +88,16 @@ void run_step(const Workspace::Step& step, int64_t iterations, const Tasks& task
 }
 
 }  // namespace
+
+void run_units(const Workspace::Step& s, std::size_t task) {
+  if (s.threads != nullptr) count_thread(*s.threads);
+  const int64_t each = s.units / s.tasks;
+  const int64_t more = s.units % s.tasks;  // the first tasks have one unit more
+  const std::size_t iteration = s.abreast == 1 ? 0 : task / static_cast<std::size_t>(s.tasks);
+  const auto i = static_cast<int64_t>(task - iteration * static_cast<std::size_t>(s.tasks));
+  const int64_t first = i * each + std::min(i, more);
+  s.kernel(s.buffers + iteration * s.row, s.params, first, first + each + (i < more ? 1 : 0));
+}
 
 CpuProgram::CpuProgram(std::shared_ptr<const UsablePlan> usable, std::size_t island, const Constants& constants,
                        PoolWriter& pool)
@@ -184,11 +195,13 @@ void CpuProgram::run_init(const Alternative& plan, ReadyAlternative& ready,
   }
 }
 
-void CpuProgram::run(Workspace& workspace, const Tasks& tasks) const {
+void CpuProgram::run(Workspace& workspace, const Tasks& tasks, uint32_t traced_as) const {
   const auto& steps = workspace.steps();
   Profiled profiled(profile::mode() == profile::Mode::kSteps ? steps.size() : 0);
+  StepTrace traced(traced_as, workspace.evaluation());
   const auto run = [&](std::size_t i, int64_t iterations) {
-    run_step(steps[i], iterations, tasks);
+    run_step(steps[i], iterations, tasks, traced);
+    traced.add(i, iterations, tasks_of(steps[i], iterations));
     profiled.add(i, iterations, tasks_of(steps[i], iterations));
   };
   auto loop = workspace.evaluation().plan().loops.begin();

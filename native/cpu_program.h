@@ -25,6 +25,9 @@ class Tasks {
   ~Tasks() = default;
 };
 
+// A task of a step: its share of the units of an iteration. Neighbours have the same iteration.
+void run_units(const Workspace::Step& step, std::size_t task);
+
 class CpuProgram {
  public:
   // Packs the weights on the calling thread. `usable` and the pool's weights live as long as this does.
@@ -34,8 +37,9 @@ class CpuProgram {
   static std::size_t pool_room(const PlanIsland& island);
 
   const std::vector<ReadyAlternative>& alternatives() const noexcept { return alternatives_; }
-  // Carries out the steps of a workspace that is prepared and bound. The steps are timed where a profile is asked for.
-  void run(Workspace& workspace, const Tasks& tasks) const;
+  // Carries out the steps of a workspace that is prepared and bound. The steps are timed where a profile is asked for. `traced_as`:
+  // the island's place in the trace (native/trace.h), 0 while that is off.
+  void run(Workspace& workspace, const Tasks& tasks, uint32_t traced_as = 0) const;
 
  private:
   void make_ready(const Alternative& plan, const Constants& constants, PoolWriter& pool);

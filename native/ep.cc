@@ -14,6 +14,8 @@
 namespace xyntra {
 namespace {
 
+constexpr uint32_t kTellsCreation = 27;  // the API from which on ORT calls OnSessionInitializationEnd
+
 Options with_option(Options options, const std::string& name, const std::string& value) {
   options.erase(std::remove_if(options.begin(), options.end(), [&](const auto& option) { return option.first == name; }),
                 options.end());
@@ -22,16 +24,35 @@ Options with_option(Options options, const std::string& name, const std::string&
   return options;
 }
 
+// For who compiles only: ONNX Runtime wants something to release.
+class WrittenIsland : public Island {
+ public:
+  WrittenIsland(const Ort& ort, std::shared_ptr<const UsablePlan> usable, std::size_t island, const OrtNode* fused_node)
+      : Island(ort, std::move(usable), island, fused_node) {}
+
+ private:
+  void compute(OrtKernelContext*) override { throw Error(kNotImplemented, "XyntraEP has compiled this model and executes nothing of it"); }
+};
+
 }  // namespace
 
-Ep::Ep(const Ort& ort, const OrtLogger* logger, Options options, int ordinal)
-    : OrtEp{}, ort_(ort), logger_(logger), options_(std::move(options)), ordinal_(ordinal) {
+Ep::Ep(const Ort& ort, const OrtLogger* logger, Options options, AheadOfTime ahead, int ordinal)
+    : OrtEp{},
+      ort_(ort),
+      logger_(logger),
+      options_(trace::begin_as_asked(std::move(options), trace_problem_)),
+      ahead_(std::move(ahead)),
+      ordinal_(ordinal) {
   ort_version_supported = ort_.api_version();
   GetName = name_callback;
   GetCapability = capability_callback;
   Compile = compile_callback;
+  GetCompiledModelCompatibilityInfo = compatibility_callback;
   ReleaseNodeComputeInfos = release_callback;
   SetDynamicOptions = options_callback;
+  OnRunStart = run_begins_callback;
+  OnRunEnd = run_ends_callback;
+  OnSessionInitializationEnd = created_callback;
   if (ordinal_ < 0) return;
   copies_ = std::make_unique<const CopyKernels>(ort_, kEpName, ordinal_);
   GetKernelRegistry = registry_callback;
@@ -40,11 +61,22 @@ Ep::Ep(const Ort& ort, const OrtLogger* logger, Options options, int ordinal)
 
 // ORT calls this once per subgraph, for the main graph, and again after functions were inlined: everything accumulates.
 void Ep::get_capability(const OrtGraph* graph, OrtEpGraphSupportInfo* info) {
+  const trace::Stage stage("capability");
   auto read = std::make_unique<const GraphBuffer>(ort_, graph, options_);
   const auto& nodes = read->nodes();
   if (std::all_of(nodes.begin(), nodes.end(), [](const GraphNode& node) { return node.taken; })) return;
+  if (!trace_problem_.empty()) return refuse(*read, trace_problem_, info);
+  // ONNX Runtime writes EPContext nodes into the main graph only.
+  if (ahead_.writes && get(ort_, graph, api::kGraphGetParentNode) != nullptr) return;
+  if (const auto compiled = context_nodes(ort_, *read); !compiled.empty()) return take_compiled(graph, *read, compiled, info);
 
-  auto usable = std::make_shared<const UsablePlan>(find_plan(*read, options_, ordinal_));
+  std::shared_ptr<const UsablePlan> usable;
+  try {
+    if (ahead_.writes) model_path_ = get(ort_, graph, api::kGraphGetModelPath);
+    usable = std::make_shared<const UsablePlan>(plan_for(*read, options_));
+  } catch (const Error& error) {  // of what cannot be compiled ahead of time: who asks for it wants nothing else
+    return refuse(*read, error.what(), info);
+  }
   std::string moved;
   if (usable->plan && usable->plan->may_move) moved = why_device_fails(*usable);
   if (!moved.empty()) {
@@ -67,6 +99,43 @@ void Ep::get_capability(const OrtGraph* graph, OrtEpGraphSupportInfo* info) {
              "XyntraEP takes nothing of graph '" + std::string(buffer.graph_name()) + "': " + usable->failure);
   }
   record(buffer, *usable, declined, moved);
+}
+
+UsablePlan Ep::plan_for(const GraphBuffer& graph, const Options& options) const {
+  return ahead_.writes ? compile_ahead(graph, !ahead_.is_only) : find_plan(graph, options, ordinal_);
+}
+
+void Ep::take_compiled(const OrtGraph* graph, const GraphBuffer& read, const std::vector<const GraphNode*>& nodes,
+                       OrtEpGraphSupportInfo* info) {
+  std::vector<ContextNode> opened;
+  std::string why;
+  try {
+    if (ahead_.writes) throw Error(kInvalidArgument, "XyntraEP: the model was compiled ahead of time already");
+    if (ordinal_ >= 0) throw Error(kInvalidArgument, "XyntraEP executes models that were compiled ahead of time on the processor");
+    opened = open_context_nodes(ort_, graph, read, nodes, ahead_);
+  } catch (const Error& error) {
+    why = error.what();
+  }
+  if (!why.empty()) {
+    for (const GraphNode* node : nodes) {  // nobody else can take one, and ONNX Runtime would say no more than that
+      fuse({node->node}, info);
+      pending_.push_back({{node->id}, nullptr, 0, why});
+    }
+    return;
+  }
+  std::string unused;
+  for (const auto& [key, value] : options_) {
+    if (key != "compiled_digest" && key != "log_level" && key != "cache_dir") unused += (unused.empty() ? "" : ", ") + key + '=' + value;
+  }
+  if (!unused.empty())
+    ort_.log(logger_, kWarning, "XyntraEP: " + unused + " says nothing for a model that was compiled ahead of time");
+  for (const ContextNode& node : opened) {
+    fuse({node.node->node}, info);
+    pending_.push_back({{node.node->id}, node.usable, node.island, {}});
+  }
+  const Plan& plan = *opened.front().usable->plan;
+  ort_.log(logger_, std::min<int>(plan.log_level, kInfo), plan.log_line + ", compiled ahead of time");
+  record(read, *opened.front().usable, {}, {});
 }
 
 // A failing GetCapability is only logged by ORT, and Compile is not called when nothing is claimed: so claim one node.
@@ -96,7 +165,8 @@ std::vector<std::string> Ep::claim(const GraphBuffer& graph, std::shared_ptr<con
 void Ep::fuse(const std::vector<const OrtNode*>& nodes, OrtEpGraphSupportInfo* info) const {
   OrtNodeFusionOptions options{};
   options.ort_version_supported = ort_.api_version();
-  options.drop_constant_initializers = true;  // weights live packed in our pool, the originals may go
+  // Weights live packed in our pool, the originals may go; but a model that is written has them beside what is compiled.
+  options.drop_constant_initializers = !ahead_.writes;
   ort_.check(ort_.ep()[ep_api::kAddNodesToFuse](info, nodes.data(), nodes.size(), &options));
 }
 
@@ -104,6 +174,7 @@ void Ep::record(const GraphBuffer& graph, const UsablePlan& usable, const std::v
                 const std::string& moved) {
   std::string text = "{\"graph\": " + json_quote(graph.graph_name()) + ", \"digest\": " + json_quote(usable.digest) +
                      ", \"stored\": " + (usable.stored ? "true" : "false") +
+                     ", \"compiled\": " + (usable.from_model ? "true" : "false") +
                      ", \"failure\": " + json_quote(usable.failure) + ", \"moved\": " + json_quote(moved);
   text += ", \"unclaimed\": {";
   const char* separator = "";
@@ -117,21 +188,25 @@ void Ep::record(const GraphBuffer& graph, const UsablePlan& usable, const std::v
   reports_.push_back(text + "}");
 }
 
-void Ep::compile(const OrtGraph** graphs, const OrtNode** fused_nodes, std::size_t n, OrtNodeComputeInfo** infos) {
+void Ep::compile(const OrtGraph** graphs, const OrtNode** fused_nodes, std::size_t n, OrtNodeComputeInfo** infos,
+                 OrtNode** context_nodes) {
   std::vector<Pending> islands;
   std::size_t room = 0;
   for (std::size_t i = 0; i < n; ++i) {
     islands.push_back(take_pending(graphs[i]));
     const Pending& island = islands.back();
     if (!island.refusal.empty()) throw Error(kInvalidArgument, island.refusal);
-    if (island.usable->device == nullptr) room += CpuProgram::pool_room(island.usable->plan->islands[island.island]);
+    if (island.usable->device == nullptr && !(ahead_.writes && ahead_.is_only)) room += CpuProgram::pool_room(island.usable->plan->islands[island.island]);
   }
   PoolWriter pool(room);
   const auto tensors = ordinal_ >= 0 ? DeviceWorkspace::Tensors::kOnDevice : DeviceWorkspace::Tensors::kOnHost;
   std::vector<std::unique_ptr<Island>> compiled;  // on failure ORT releases none of them
   for (std::size_t i = 0; i < n; ++i) {
     const Pending& island = islands[i];
-    if (island.usable->device == nullptr) {
+    const trace::Stage stage("packing", island.usable->plan->islands[island.island].name);
+    if (ahead_.writes && ahead_.is_only) {
+      compiled.push_back(std::make_unique<WrittenIsland>(ort_, island.usable, island.island, fused_nodes[i]));
+    } else if (island.usable->device == nullptr) {
       compiled.push_back(
           std::make_unique<CpuIsland>(ort_, island.usable, island.island, graphs[i], fused_nodes[i], pool));
     } else {
@@ -139,7 +214,15 @@ void Ep::compile(const OrtGraph** graphs, const OrtNode** fused_nodes, std::size
           std::make_unique<DeviceIsland>(ort_, island.usable, island.island, graphs[i], fused_nodes[i], tensors));
     }
   }
+  const UsablePlan* main = nullptr;
+  for (std::size_t i = 0; i < n && ahead_.writes; ++i) {
+    const UsablePlan& usable = *islands[i].usable;
+    context_nodes[i] = make_context_node(ort_, fused_nodes[i], usable, islands[i].island, &usable != main, ahead_, model_path_);
+    main = &usable;
+    compatibility_ = usable.compiled->compatibility();
+  }
   for (std::size_t i = 0; i < n; ++i) infos[i] = compiled[i].release();
+  if (ort_.api_version() < kTellsCreation) traced_.created();
 }
 
 // Node ids repeat between a graph and its subgraphs, and ORT compiles a graph before it shows the next one: the latest
@@ -184,12 +267,14 @@ OrtStatus* Ep::capability_callback(OrtEp* self, const OrtGraph* graph, OrtEpGrap
 }
 
 OrtStatus* Ep::compile_callback(OrtEp* self, const OrtGraph** graphs, const OrtNode** fused_nodes, std::size_t n,
-                                OrtNodeComputeInfo** infos, OrtNode**) {
+                                OrtNodeComputeInfo** infos, OrtNode** context_nodes) {
   auto& ep = *static_cast<Ep*>(self);
-  OrtStatus* const status = guard(ep.ort_, [&] { ep.compile(graphs, fused_nodes, n, infos); });
+  OrtStatus* const status = guard(ep.ort_, [&] { ep.compile(graphs, fused_nodes, n, infos, context_nodes); });
   stay_if_python_goes();
   return status;
 }
+
+const char* Ep::compatibility_callback(OrtEp* self, const OrtGraph*) { return static_cast<Ep*>(self)->compatibility_.c_str(); }
 
 void Ep::release_callback(OrtEp*, OrtNodeComputeInfo** infos, std::size_t n) {
   for (std::size_t i = 0; i < n; ++i) delete static_cast<Island*>(infos[i]);
@@ -204,6 +289,21 @@ OrtStatus* Ep::registry_callback(OrtEp* self, const OrtKernelRegistry** out) {
 OrtStatus* Ep::sync_callback(OrtEp* self) {
   const auto& ep = *static_cast<Ep*>(self);
   return guard(ep.ort_, [&] { TensorDevice::at(ep.ordinal_).synchronize(); });
+}
+
+OrtStatus* Ep::run_begins_callback(OrtEp* self, const OrtRunOptions*) {
+  static_cast<Ep*>(self)->traced_.run_begins();
+  return nullptr;
+}
+
+OrtStatus* Ep::run_ends_callback(OrtEp* self, const OrtRunOptions*, bool) {
+  static_cast<Ep*>(self)->traced_.run_ends();
+  return nullptr;
+}
+
+OrtStatus* Ep::created_callback(OrtEp* self) {
+  static_cast<Ep*>(self)->traced_.created();
+  return nullptr;
 }
 
 OrtStatus* Ep::options_callback(OrtEp* self, const char* const* keys, const char* const* values, std::size_t n) {

@@ -27,6 +27,7 @@
 #include "quiet.h"
 #include "reports.h"
 #include "shared_threads.h"
+#include "trace.h"
 #include "trusted_file.h"
 #include "version.h"
 #include "weight_pool.h"
@@ -158,6 +159,40 @@ uint64_t xyntra_take_report(const char* token, char* buffer, uint64_t capacity) 
 void xyntra_profile(int what) noexcept {
   using xyntra::profile::Mode;
   xyntra::profile::set(what == 1 ? Mode::kSteps : what == 2 ? Mode::kRuns : Mode::kOff);
+}
+
+int xyntra_trace(int detail, uint64_t records) noexcept {
+  using xyntra::trace::Detail;
+  try {
+    if (detail == 1 || detail == 2) {
+      if (records < 16 || (records & (records - 1)) != 0 || records > (uint64_t{1} << 24)) return -1;
+      xyntra::trace::begin(detail == 1 ? Detail::kRuns : Detail::kSteps, records);
+    } else {
+      xyntra::trace::end();
+    }
+    return xyntra::trace::fd();
+  } catch (const std::exception&) {
+    return -1;  // no memory for it
+  }
+}
+
+void xyntra_trace_unless_told(const char* option) noexcept { xyntra::trace::set_default(option); }
+
+int xyntra_trace_ring(int* detail) noexcept {
+  *detail = static_cast<int>(xyntra::trace::detail());
+  return xyntra::trace::fd();
+}
+
+uint64_t xyntra_trace_files() noexcept { return xyntra::trace::files(); }
+
+void xyntra_trace_stage(const char* name, int64_t begin_ns, int64_t end_ns) noexcept {
+  if (!xyntra::trace::is_on()) return;
+  xyntra::TraceRecord record;
+  record.kind = xyntra::TraceKind::kSpan;
+  record.name = xyntra::trace::name(name);
+  record.begin_ns = begin_ns;
+  record.end_ns = end_ns;
+  xyntra::trace::put(record);
 }
 
 uint64_t xyntra_take_profile(char* buffer, uint64_t capacity) noexcept {

@@ -46,11 +46,22 @@ XYNTRA_EXPORT int xyntra_distrust(const char* path, uint64_t most_bytes, char* w
 // What is timed from now on: 0 nothing, 1 each step by itself, 2 the runs of islands on devices as they are (native/profile.h).
 XYNTRA_EXPORT void xyntra_profile(int what) noexcept;
 XYNTRA_EXPORT uint64_t xyntra_take_profile(char* buffer, uint64_t capacity) noexcept;
+// What happens from now on goes into the trace (native/trace.h): 0 nothing, 1 on devices whole runs, 2 each step. `records`: a power of
+// two, how many the ring has if it is the first. Returns the ring's descriptor, which stays the library's; -1 where there is none.
+XYNTRA_EXPORT int xyntra_trace(int detail, uint64_t records) noexcept;
+// What is asked for where neither a session nor the environment says something: as the option `trace`.
+XYNTRA_EXPORT void xyntra_trace_unless_told(const char* option) noexcept;
+// The ring's descriptor and, in `detail`, what goes into it at the moment.
+XYNTRA_EXPORT int xyntra_trace_ring(int* detail) noexcept;
+// How many files sessions want the trace in.
+XYNTRA_EXPORT uint64_t xyntra_trace_files() noexcept;
+// Of Python's side: a stage of planning on the calling thread; times are CLOCK_MONOTONIC.
+XYNTRA_EXPORT void xyntra_trace_stage(const char* name, int64_t begin_ns, int64_t end_ns) noexcept;
 
-// How many CUDA devices there seem to be, without asking the driver; -1 where only it knows (native/cuda_presence.h). `gpus`:
-// another folder to look in, or null.
+// How many CUDA devices there seem to be, without asking the driver; -1 where only it knows (native/cuda/cuda_presence.h).
+// `gpus`: another folder to look in, or null.
 XYNTRA_EXPORT int xyntra_cuda_at_hand(const char* gpus) noexcept;
-// The CUDA devices of this machine as JSON (native/cuda_device.h): its size; copied, cut to `capacity`.
+// The CUDA devices of this machine as JSON (native/cuda/cuda_device.h): its size; copied, cut to `capacity`.
 XYNTRA_EXPORT uint64_t xyntra_cuda_devices(char* buffer, uint64_t capacity) noexcept;
 
 // Has a device's driver compile a program and writes its binary to a file. Returns 1; or 0 with the reason in `why`, cut to its

@@ -20,6 +20,7 @@ namespace {
 constexpr const char* kOrdinalKey = "cuda_device_id";  // ORT's option device_id is compared with it
 constexpr const char* kAbsentKey = "is_absent";
 constexpr std::string_view kDeviceOption = "device_id";
+constexpr std::string_view kAheadOption = "ahead_of_time";  // how the planner hears of it (xyntra_ep/options.py)
 constexpr int kHost = -1;
 
 Owned<OrtKeyValuePairs> pairs_of(const Ort& ort, Facts facts) {
@@ -46,7 +47,12 @@ int chosen_ordinal(const Ort& ort, const OrtKeyValuePairs* const* facts, std::si
 
 // Sorted. ORT has read device_id where it was given, and a device can be chosen without it: so it is what was chosen. What ORT
 // could not read stays as it was given, for the planner to refuse; -1 is the number that the CPU has.
-Options read_options(const Ort& ort, const OrtSessionOptions* session, int ordinal) {
+struct SessionOptions {
+  Options ours;
+  AheadOfTime ahead;
+};
+
+SessionOptions read_options(const Ort& ort, const OrtSessionOptions* session, int ordinal) {
   const Owned entries(ort, get(ort, session, api::kGetSessionOptionsConfigEntries), api::kReleaseKeyValuePairs);
   const Text* keys = nullptr;
   const Text* values = nullptr;
@@ -55,16 +61,21 @@ Options read_options(const Ort& ort, const OrtSessionOptions* session, int ordin
 
   constexpr std::string_view prefix = kOptionPrefix;
   Options options;
+  std::vector<std::pair<std::string, std::string>> all;
   for (std::size_t i = 0; i < n; ++i) {
     const std::string_view key = keys[i];
+    all.emplace_back(key, values[i]);
     if (key.substr(0, prefix.size()) != prefix) continue;
     const std::string_view name = key.substr(prefix.size());
+    if (name == kAheadOption) continue;
     if (name == kDeviceOption && (ordinal != kHost || values[i] == std::to_string(kHost))) continue;
     options.emplace_back(name, values[i]);
   }
   if (ordinal != kHost) options.emplace_back(kDeviceOption, std::to_string(ordinal));
+  AheadOfTime ahead = AheadOfTime::read(all, options);
+  if (ahead.writes) options.emplace_back(kAheadOption, "1");
   std::sort(options.begin(), options.end());
-  return options;
+  return {std::move(options), std::move(ahead)};
 }
 
 // The factories that there are, by age: a library may be registered under several names. The last speaks for us between sessions.
@@ -93,6 +104,7 @@ Factory::Factory(const Ort& ort, const OrtLogger* logger) : OrtEpFactory{}, ort_
   GetSupportedDevices = devices_callback;
   CreateEp = create_callback;
   ReleaseEp = release_callback;
+  ValidateCompiledModelCompatibilityInfo = compatibility_callback;
   const std::lock_guard lock(speakers().mutex);
   speakers().factories.push_back(this);
 }
@@ -180,7 +192,19 @@ OrtStatus* Factory::create_callback(OrtEpFactory* self, const OrtHardwareDevice*
   const Ort& ort = static_cast<Factory*>(self)->ort_;
   return guard(ort, [&] {
     const int ordinal = chosen_ordinal(ort, facts, n);
-    *out = std::make_unique<Ep>(ort, logger, read_options(ort, session, ordinal), ordinal).release();
+    SessionOptions options = read_options(ort, session, ordinal);
+    *out = std::make_unique<Ep>(ort, logger, std::move(options.ours), std::move(options.ahead), ordinal).release();
+  });
+}
+
+OrtStatus* Factory::compatibility_callback(OrtEpFactory* self, const OrtHardwareDevice* const*, std::size_t, const char* info,
+                                           int* verdict) {
+  const auto& factory = *static_cast<Factory*>(self);
+  return guard(factory.ort_, [&] {
+    std::string why_not;
+    *verdict = judge_compatibility(info, why_not);
+    // ONNX Runtime since 1.32 fails the session by the verdict alone, and says no more than that.
+    if (!why_not.empty()) factory.ort_.log(factory.logger_, kWarning, "XyntraEP does not execute this compiled model: " + why_not);
   });
 }
 

@@ -33,6 +33,8 @@ class Factory : public OrtEpFactory {
   static OrtStatus* create_callback(OrtEpFactory* self, const OrtHardwareDevice* const*,
                                     const OrtKeyValuePairs* const* facts, std::size_t n,
                                     const OrtSessionOptions* session, const OrtLogger* logger, OrtEp** out);
+  static OrtStatus* compatibility_callback(OrtEpFactory* self, const OrtHardwareDevice* const*, std::size_t, const char* info,
+                                           int* verdict);
   static void release_callback(OrtEpFactory* self, OrtEp* ep);
 
   static OrtStatus* allocator_callback(OrtEpFactory* self, const OrtMemoryInfo* info, const OrtKeyValuePairs*,

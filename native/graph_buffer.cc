@@ -74,6 +74,7 @@ int32_t GraphBuffer::value_index(const OrtValueInfo* info) {
 }
 
 void GraphBuffer::write_value(GraphValue& value, const OrtValueInfo* info) {
+  value.info = info;
   value_bytes_.text(value.name);
   write_type(info, value.elem_type);
 
@@ -130,8 +131,8 @@ void GraphBuffer::write_node(const OrtNode* node, ByteWriter& out) {
 
   out.put(entry.id);
   out.text(get(ort_, node, api::kNodeGetName));
-  out.text(get(ort_, node, api::kNodeGetOperatorType));
-  out.text(get(ort_, node, api::kNodeGetDomain));
+  out.text(entry.op_type = get(ort_, node, api::kNodeGetOperatorType));
+  out.text(entry.domain = get(ort_, node, api::kNodeGetDomain));
   out.put(static_cast<int32_t>(get(ort_, node, api::kNodeGetSinceVersion)));
   out.text(ep_name);
   out.put(static_cast<uint32_t>(get(ort_, node, api::kNodeGetNumSubgraphs)));

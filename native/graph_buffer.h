@@ -28,11 +28,13 @@ struct GraphValue {
   uint32_t flags = 0;
   uint64_t bytes = 0;  // of a constant
   const void* data = nullptr;
+  const OrtValueInfo* info = nullptr;
 };
 
 struct GraphNode {
   const OrtNode* node = nullptr;
   uint64_t id = 0;
+  std::string_view op_type, domain;  // ORT's own texts
   bool taken = false;           // another provider owns it
   std::vector<int32_t> inputs;  // explicit, then implicit; indices of values, missing ones left out
   std::vector<int32_t> outputs;

@@ -48,8 +48,8 @@ std::vector<const OrtValue*> Island::find_constants(const OrtGraph* graph) const
   const std::vector<std::string>& names = island_.constants;
   std::vector<const OrtValue*> found(names.size());
   if (names.empty()) return found;
-  std::unordered_map<std::string_view, std::size_t> wanted;
-  for (std::size_t i = 0; i < names.size(); ++i) wanted.emplace(names[i], i);
+  std::unordered_map<std::string_view, const OrtValue*> wanted;  // of a compiled model two may have the same name
+  for (const std::string& name : names) wanted.emplace(name, nullptr);
   // Through the nodes' inputs: the graph's own list of initializers lacks those of an outer scope.
   std::vector<const OrtValueInfo*> infos;
   const auto look = [&](const OrtNode* node, auto count, auto fill) {
@@ -57,8 +57,8 @@ std::vector<const OrtValue*> Island::find_constants(const OrtGraph* graph) const
     for (const auto* info : infos) {
       if (info == nullptr) continue;
       const auto name = wanted.find(get(ort_, info, api::kGetValueInfoName));
-      if (name == wanted.end() || found[name->second] != nullptr) continue;
-      found[name->second] = get(ort_, info, api::kValueInfoGetInitializerValue);
+      if (name == wanted.end() || name->second != nullptr) continue;
+      name->second = get(ort_, info, api::kValueInfoGetInitializerValue);
     }
   };
   for (const auto* node : get_all(ort_, graph, api::kGraphGetNumNodes, api::kGraphGetNodes)) {
@@ -66,6 +66,7 @@ std::vector<const OrtValue*> Island::find_constants(const OrtGraph* graph) const
     look(node, api::kNodeGetNumImplicitInputs, api::kNodeGetImplicitInputs);
   }
   for (std::size_t i = 0; i < names.size(); ++i) {
+    found[i] = wanted.at(names[i]);
     if (found[i] == nullptr) throw Error(kFail, "XyntraEP: the constant '" + names[i] + "' is gone");
   }
   return found;
@@ -108,9 +109,25 @@ OrtStatus* Island::create_state(OrtNodeComputeInfo* self, OrtNodeComputeContext*
   return nullptr;
 }
 
+OrtStatus* Island::compute_traced(OrtKernelContext* context) noexcept {
+  TraceRecord record;
+  record.kind = TraceKind::kIsland;
+  record.name = traced_as();
+  record.begin_ns = trace::now_ns();
+  OrtStatus* const status = guard(ort_, [&] { compute(context); });
+  record.end_ns = trace::now_ns();
+  if (status != nullptr) {
+    record.flags = kTraceFailed;
+    trace::run_fails();
+  }
+  trace::put(record);
+  return status;
+}
+
 OrtStatus* Island::compute_callback(OrtNodeComputeInfo* self, void*, OrtKernelContext* context) {
   auto& island = *static_cast<Island*>(self);
-  OrtStatus* const status = guard(island.ort_, [&] { island.compute(context); });
+  OrtStatus* const status =
+      trace::is_on() ? island.compute_traced(context) : guard(island.ort_, [&] { island.compute(context); });
   stay_if_python_goes();
   return status;
 }

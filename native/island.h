@@ -2,6 +2,7 @@
 // its tensors stand in the fused node, and how ORT asks for a run.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <vector>
 
@@ -10,6 +11,7 @@
 #include "live.h"
 #include "ort.h"
 #include "plan_source.h"
+#include "trace.h"
 
 namespace xyntra {
 
@@ -31,17 +33,22 @@ class Island : public OrtNodeComputeInfo {
   // Addresses of the outputs, which have the shapes that the evaluation says.
   void make_outputs(OrtKernelContext* context, const Evaluation& evaluation, std::vector<void*>& outputs) const;
 
+  // Its place in the trace; 0 while that is off.
+  uint32_t traced_as() const noexcept { return trace::is_on() ? trace::island(*usable_->plan, island_, traced_as_) : 0; }
+
   const Ort& ort_;
   const std::shared_ptr<const UsablePlan> usable_;
   const PlanIsland& island_;
 
  private:
+  OrtStatus* compute_traced(OrtKernelContext* context) noexcept;
   std::vector<const OrtValue*> find_constants(const OrtGraph* graph) const;
   static OrtStatus* create_state(OrtNodeComputeInfo* self, OrtNodeComputeContext* context, void** state);
   static OrtStatus* compute_callback(OrtNodeComputeInfo* self, void* state, OrtKernelContext* context);
   static void release_state(OrtNodeComputeInfo* self, void* state);
 
   const Counted<Live::kIslands> counted_;
+  mutable std::atomic<uint64_t> traced_as_{0};
   std::vector<std::size_t> input_position_, output_position_;  // within the fused node
 };
 

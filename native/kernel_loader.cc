@@ -1,9 +1,14 @@
 #include "kernel_loader.h"
 
 #include <dlfcn.h>
+#include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
+#include <cstring>
 #include <map>
 #include <mutex>
 #include <string_view>
@@ -91,15 +96,38 @@ Opened opened_once(const std::string& path, const Hash128& hash, const Device* d
   return known->emplace(key, opened).first->second;
 }
 
-}  // namespace
+// A file in memory that nobody can change any more.
+Opened open_memory(std::string_view bytes) {
+  const FileDescriptor file(memfd_create("xyntra-kernels", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (file.get() < 0) return {nullptr, nullptr, std::string("no file in memory can be had: ") + std::strerror(errno)};
+  for (std::size_t done = 0; done < bytes.size();) {
+    const ssize_t n = write(file.get(), bytes.data() + done, bytes.size() - done);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return {nullptr, nullptr, std::string("a file in memory cannot be written: ") + std::strerror(errno)};
+    done += static_cast<std::size_t>(n);
+  }
+  if (fcntl(file.get(), F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0)
+    return {nullptr, nullptr, std::string("a file in memory cannot be sealed: ") + std::strerror(errno)};
+  return open_library("a kernel of the compiled model", file);
+}
 
-LoadedKernel load_kernel(const std::string& path, const PlanKernel& wanted, const Device* device) {
+// Kernels of a compiled model: many are in one file, and sessions of one model have the same.
+Opened opened_once(std::string_view bytes, const Hash128& hash) {
+  static auto* const mutex = new std::mutex;
+  static auto* const known = new std::map<Hash128, Opened>;
+  if (bytes.empty()) return {nullptr, nullptr, "the compiled model lacks a kernel of its plan"};
+  const std::lock_guard lock(*mutex);
+  if (const auto found = known->find(hash); found != known->end()) return found->second;
+  const Opened opened = open_memory(bytes);
+  return opened.error.empty() ? known->emplace(hash, opened).first->second : opened;
+}
+
+LoadedKernel found_in(const Opened& opened, const std::string& path, const PlanKernel& wanted, const Device* device) {
   const std::string& symbol = wanted.symbol;
   LoadedKernel kernel;
   kernel.symbol = symbol;
   kernel.threads = wanted.threads;
   kernel.shared_bytes = wanted.shared_bytes;
-  const Opened opened = opened_once(path, wanted.hash, device);
   kernel.error = opened.error;
   if (opened.program != nullptr) {
     try {
@@ -123,6 +151,16 @@ LoadedKernel load_kernel(const std::string& path, const PlanKernel& wanted, cons
     }
   }
   return kernel;
+}
+
+}  // namespace
+
+LoadedKernel load_kernel(const std::string& path, const PlanKernel& wanted, const Device* device) {
+  return found_in(opened_once(path, wanted.hash, device), path, wanted, device);
+}
+
+LoadedKernel load_kernel(std::string_view file, const PlanKernel& wanted) {
+  return found_in(opened_once(file, wanted.hash), "the compiled model", wanted, nullptr);
 }
 
 }  // namespace xyntra

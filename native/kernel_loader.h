@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "device.h"
 #include "plan.h"
@@ -29,5 +30,8 @@ struct LoadedKernel {
 // Checks owner, mode and hash of the file before any of its code can run. Without a device it is a shared object, which exports
 // beside a function f `const unsigned f_takes[2]`: how many buffers and parameters it reads from its tables.
 LoadedKernel load_kernel(const std::string& path, const PlanKernel& wanted, const Device* device);
+
+// On the CPU, the same from memory, whose hash was checked: no folder need be writable.
+LoadedKernel load_kernel(std::string_view file, const PlanKernel& wanted);
 
 }  // namespace xyntra

@@ -7,14 +7,13 @@
 namespace xyntra {
 namespace {
 
-const PlanIsland& checked(const UsablePlan& usable, std::size_t number, std::size_t constants) {
+const PlanIsland& checked(const UsablePlan& usable, std::size_t number) {
   if (usable.device != nullptr) throw Error(kInvalidArgument, "an island is opened on the CPU only");
   if (number >= usable.plan->islands.size()) throw Error(kInvalidArgument, "the plan has no such island");
-  const PlanIsland& island = usable.plan->islands[number];
-  if (constants != island.constants.size()) throw Error(kInvalidArgument, "the island has other constants");
-  return island;
+  return usable.plan->islands[number];
 }
 
+// Throws where it is asked for one that is not among them.
 Constants known(const std::vector<ConstantView>& constants) {
   return {[&](std::size_t i) { return constants.at(i).data; }, [&](std::size_t i) { return constants.at(i).bytes; }};
 }
@@ -32,14 +31,15 @@ UsablePlan usable_plan(std::string_view bytes, const std::string& name) {
 }
 
 OpenedIsland::OpenedIsland(UsablePlan usable, std::size_t number, const std::vector<ConstantView>& constants)
-    : OpenedIsland(std::make_shared<const UsablePlan>(std::move(usable)), number, constants) {}
+    : OpenedIsland(std::make_shared<const UsablePlan>(std::move(usable)), number, known(constants)) {
+  if (island_.constants.size() != constants.size()) throw Error(kInvalidArgument, "the island has other constants");
+}
 
-OpenedIsland::OpenedIsland(std::shared_ptr<const UsablePlan> usable, std::size_t number,
-                           const std::vector<ConstantView>& constants)
+OpenedIsland::OpenedIsland(std::shared_ptr<const UsablePlan> usable, std::size_t number, const Constants& constants)
     : usable_(std::move(usable)),
-      island_(checked(*usable_, number, constants.size())),
+      island_(checked(*usable_, number)),
       pool_(CpuProgram::pool_room(island_)),
-      program_(usable_, number, known(constants), pool_) {}
+      program_(usable_, number, constants, pool_) {}
 
 OpenedIsland::Run::Run(OpenedIsland& island, const std::vector<InputView>& inputs)
     : island_(island),

@@ -29,6 +29,7 @@ class OpenedIsland {
   // Of a plan for the CPU. Packs the weights on the calling thread; afterwards nobody reads the constants. They are in the plan's
   // order.
   OpenedIsland(UsablePlan usable, std::size_t number, const std::vector<ConstantView>& constants);
+  OpenedIsland(std::shared_ptr<const UsablePlan> usable, std::size_t number, const Constants& constants);
 
   const PlanIsland& plan() const noexcept { return island_; }
 
@@ -54,8 +55,6 @@ class OpenedIsland {
   };
 
  private:
-  OpenedIsland(std::shared_ptr<const UsablePlan> usable, std::size_t number, const std::vector<ConstantView>& constants);
-
   const std::shared_ptr<const UsablePlan> usable_;
   const PlanIsland& island_;
   PoolWriter pool_;

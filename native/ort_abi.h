@@ -25,6 +25,7 @@ struct OrtMemoryInfo;
 struct OrtNode;
 struct OrtNodeComputeContext;
 struct OrtOpAttr;
+struct OrtRunOptions;
 struct OrtSessionOptions;
 struct OrtStatus;
 struct OrtSyncStream;
@@ -83,12 +84,15 @@ inline constexpr Slot<OrtStatus*(OrtKernelContext*, size_t, const int64_t*, size
 inline constexpr Slot<void(OrtStatus*)> kReleaseStatus{93};
 inline constexpr Slot<void(OrtMemoryInfo*)> kReleaseMemoryInfo{94};
 inline constexpr Slot<void(OrtValue*)> kReleaseValue{96};
+inline constexpr Slot<OrtStatus*(Text, const void*, int, int, OrtOpAttr**)> kCreateOpAttr{211};
+inline constexpr Slot<void(OrtOpAttr*)> kReleaseOpAttr{212};
 inline constexpr Slot<OrtStatus*(const OrtLogger*, int, Text, Text, int, Text)> kLoggerLogMessage{247};
 inline constexpr Slot<OrtStatus*(const OrtOpAttr*, int, void*, size_t, size_t*)> kReadOpAttr{272};
 inline constexpr Slot<OrtStatus*(const OrtKernelContext*, void (*)(void*, size_t), size_t, size_t, void*)> kParallelFor{
     274};
 inline constexpr Slot<OrtStatus*(const OrtValueInfo*, Text*)> kGetValueInfoName{289};
 inline constexpr Slot<OrtStatus*(const OrtValueInfo*, const OrtTypeInfo**)> kGetValueInfoTypeInfo{290};
+inline constexpr Slot<const void*()> kGetModelEditorApi{291};
 inline constexpr Slot<void(OrtKeyValuePairs**)> kCreateKeyValuePairs{295};
 inline constexpr Slot<void(OrtKeyValuePairs*, Text, Text)> kAddKeyValuePair{296};
 inline constexpr Slot<Text(const OrtKeyValuePairs*, Text)> kGetKeyValue{297};
@@ -151,11 +155,16 @@ struct OrtEp {
   void* GetPreferredDataLayout;
   void* ShouldConvertDataLayoutForOp;
   OrtStatus* (*SetDynamicOptions)(OrtEp*, const char* const*, const char* const*, size_t);
-  void* between[5];
+  OrtStatus* (*OnRunStart)(OrtEp*, const OrtRunOptions*);
+  OrtStatus* (*OnRunEnd)(OrtEp*, const OrtRunOptions*, bool sync);
+  void* between[2];
+  const char* (*GetCompiledModelCompatibilityInfo)(OrtEp*, const OrtGraph*);
   OrtStatus* (*GetKernelRegistry)(OrtEp*, const OrtKernelRegistry**);
   void* IsConcurrentRunSupported;
   OrtStatus* (*Sync)(OrtEp*);
-  void* unused[22];  // the rest is optional; some to spare, for an ORT that looks further than it says
+  void* later[6];
+  OrtStatus* (*OnSessionInitializationEnd)(OrtEp*);  // called by an ORT of API 27 and newer
+  void* unused[15];  // the rest is optional; some to spare, for an ORT that looks further than it says
 };
 
 struct OrtEpFactory {
@@ -169,7 +178,7 @@ struct OrtEpFactory {
   void (*ReleaseEp)(OrtEpFactory*, OrtEp*);
   uint32_t (*GetVendorId)(const OrtEpFactory*);
   const char* (*GetVersion)(const OrtEpFactory*);
-  void* ValidateCompiledModelCompatibilityInfo;
+  OrtStatus* (*ValidateCompiledModelCompatibilityInfo)(OrtEpFactory*, const OrtHardwareDevice* const*, size_t, const char*, int*);
   OrtStatus* (*CreateAllocator)(OrtEpFactory*, const OrtMemoryInfo*, const OrtKeyValuePairs*, struct OrtAllocator**);
   void (*ReleaseAllocator)(OrtEpFactory*, struct OrtAllocator*);
   OrtStatus* (*CreateDataTransfer)(OrtEpFactory*, struct OrtDataTransferImpl**);  // called even when nothing needs it
@@ -254,6 +263,12 @@ inline constexpr Slot<OrtStatus*(OrtKernelDefBuilder*, OrtKernelDef**)> kKernelD
 inline constexpr Slot<void(OrtKernelDef*)> kReleaseKernelDef{33};
 inline constexpr Slot<OrtStatus*(int, const OrtDataType**)> kGetTensorDataType{40};
 }  // namespace xyntra::ep_api
+
+namespace xyntra::editor_api {
+inline constexpr Slot<OrtStatus*(Text op, Text domain, Text name, const Text* inputs, size_t, const Text* outputs, size_t,
+                                 OrtOpAttr** attributes, size_t, OrtNode**)>
+    kCreateNode{6};
+}  // namespace xyntra::editor_api
 
 namespace xyntra {
 

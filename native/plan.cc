@@ -9,7 +9,6 @@
 namespace xyntra {
 namespace {
 
-constexpr uint32_t kVersion = 8;
 constexpr int64_t kMostBytes = int64_t{1} << 47;  // what a process can address
 constexpr int kRunKinds = 1 << int(BufferKind::kInput) | 1 << int(BufferKind::kOutput) | 1 << int(BufferKind::kPool) |
                           1 << int(BufferKind::kArena) | 1 << int(BufferKind::kLiteral);
@@ -321,7 +320,7 @@ PlanIsland read_island(ByteReader& in, std::size_t kernels) {
 
 }  // namespace
 
-std::shared_ptr<const Plan> Plan::read(std::string_view bytes) {
+std::shared_ptr<Plan> Plan::read(std::string_view bytes) {
   Hash128 checksum;
   require(bytes.size() >= checksum.size(), "the plan is cut short");
   const std::string_view content = bytes.substr(0, bytes.size() - checksum.size());
@@ -330,7 +329,7 @@ std::shared_ptr<const Plan> Plan::read(std::string_view bytes) {
 
   ByteReader in(content);
   require(in.read<std::array<char, 4>>() == std::array<char, 4>{'X', 'Y', 'P', 'L'}, "this is no plan");
-  require(in.read<uint32_t>() == kVersion, "the plan has another version");
+  require(in.read<uint32_t>() == kPlanVersion, "the plan has another version");
   auto plan = std::make_shared<Plan>();
   plan->digest = read_string(in);
   plan->root = read_string(in);

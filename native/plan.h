@@ -15,6 +15,7 @@
 
 namespace xyntra {
 
+inline constexpr uint32_t kPlanVersion = 8;  // of the format
 inline constexpr uint32_t kNoOffset = 0xffffffff;
 
 enum class BufferKind : uint8_t { kInput, kOutput, kConstant, kPool, kArena, kLiteral, kInit };
@@ -143,7 +144,7 @@ struct Plan {
   std::vector<PlanIsland> islands;
 
   // Throws FormatError on the first thing that is not as the format says.
-  static std::shared_ptr<const Plan> read(std::string_view bytes);
+  static std::shared_ptr<Plan> read(std::string_view bytes);
 };
 
 }  // namespace xyntra

@@ -8,21 +8,22 @@ const GraphValue* find(const GraphBuffer& graph, const std::string& name) {
   return index < 0 ? nullptr : &graph.values()[static_cast<std::size_t>(index)];
 }
 
-bool begins_inside(const Alternative& plan, const PlanIsland& island, const GraphBuffer& graph) {
+constexpr uint64_t kUnknown = UINT64_MAX;  // how large a constant is that the graph does not have
+
+}  // namespace
+
+bool begins_inside(const Alternative& plan, const std::vector<uint64_t>& constant_bytes) {
   if (plan.init.empty()) return true;
   const std::vector<int64_t> values = plan.exprs.fixed_values();
   for (const PlanStep& step : plan.init) {
     for (const BufferUse& use : step.buffers) {
       const PlanBuffer& buffer = plan.buffers[use.buffer];
       if (buffer.kind != BufferKind::kConstant || use.offset_expr == kNoOffset) continue;
-      const GraphValue* constant = find(graph, island.constants[buffer.index]);
-      if (constant != nullptr && static_cast<uint64_t>(values[use.offset_expr]) > constant->bytes) return false;
+      if (static_cast<uint64_t>(values[use.offset_expr]) > constant_bytes[buffer.index]) return false;
     }
   }
   return true;
 }
-
-}  // namespace
 
 std::string why_unfit(const PlanIsland& island, const GraphBuffer& graph) {
   for (const auto* tensors : {&island.inputs, &island.outputs}) {
@@ -34,8 +35,13 @@ std::string why_unfit(const PlanIsland& island, const GraphBuffer& graph) {
       }
     }
   }
+  std::vector<uint64_t> bytes;
+  for (const std::string& name : island.constants) {
+    const GraphValue* constant = find(graph, name);
+    bytes.push_back(constant != nullptr ? constant->bytes : kUnknown);
+  }
   for (const Alternative& plan : island.alternatives) {
-    if (!begins_inside(plan, island, graph)) return "an init step begins outside of a constant";
+    if (!begins_inside(plan, bytes)) return "an init step begins outside of a constant";
   }
   return {};
 }

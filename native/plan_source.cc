@@ -95,11 +95,56 @@ void load_kernels(const Plan& plan, UsablePlan& usable) {
       usable.kernels.emplace_back().error = missing;
       continue;
     }
+    if (usable.compiled != nullptr) {
+      usable.kernels.push_back(load_kernel(usable.compiled->kernel(kernel.hash), kernel));
+      continue;
+    }
     const bool absolute = !kernel.path.empty() && kernel.path.front() == '/';
     const std::string path = absolute ? kernel.path : plan.root + '/' + kernel.path;
     usable.kernels.push_back(load_kernel(path, kernel, usable.device));
   }
   check_arguments(plan, usable.kernels);
+}
+
+UsablePlan plan_of(std::shared_ptr<const CompiledModel> compiled, bool execute, const std::function<void(Plan&)>& adapt) {
+  UsablePlan usable;
+  usable.compiled = std::move(compiled);
+  std::string why_not;
+  const CompiledModel::Target* target = &usable.compiled->targets().front();
+  if (execute) target = usable.compiled->best(why_not);
+  if (target == nullptr) throw Error(kInvalidArgument, why_not);
+  try {
+    const std::shared_ptr<Plan> plan = Plan::read(target->plan);
+    if (adapt) adapt(*plan);
+    usable.plan = plan;
+  } catch (const FormatError& error) {
+    throw Error(kInvalidArgument, std::string("its plan cannot be used: ") + error.what());
+  }
+  if (usable.plan->refuse || !usable.plan->device.empty()) throw Error(kInvalidArgument, "its plan is not for a processor");
+  usable.digest = usable.plan->digest;
+  if (!execute) return usable;
+  load_kernels(*usable.plan, usable);
+  for (const LoadedKernel& kernel : usable.kernels) {
+    if (!kernel.usable()) throw Error(kInvalidArgument, kernel.error);
+  }
+  return usable;
+}
+
+UsablePlan compile_ahead(const GraphBuffer& graph, bool execute) {
+  const Planner planner = attached_planner();
+  if (planner.callback == nullptr)
+    throw Error(kInvalidArgument, "to compile a model ahead of time takes Python: `xyntra compile`, or `import xyntra_ep` before");
+  UsablePlan usable;
+  usable.digest = graph.digest(planner.full_identity());
+  const PlannerReply reply = ask(planner, graph.bytes(), usable.digest);
+  try {
+    if (!reply.is_plan) throw Error(kFail, reply.bytes);
+    if (CompiledModel::is_one(reply.bytes)) return plan_of(CompiledModel::read(reply.bytes), execute);
+    usable.plan = Plan::read(reply.bytes);
+  } catch (const FormatError& error) {
+    throw Error(kFail, std::string("the planner's answer cannot be read: ") + error.what());
+  }
+  return usable;
 }
 
 UsablePlan find_plan(const GraphBuffer& graph, const Options& options, int ordinal) {

@@ -8,7 +8,7 @@
 
 namespace xyntra {
 
-class SharedThreads : public Tasks {
+class SharedThreads final : public Tasks {
  public:
   // Up to so many threads take part in a step; the caller's is one of them.
   explicit SharedThreads(std::size_t threads) : threads_(threads) {}

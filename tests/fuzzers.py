@@ -21,6 +21,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+import numpy as np
 import onnx
 import onnx.parser
 import onnxruntime as ort
@@ -28,6 +29,7 @@ import onnxruntime as ort
 from tests.native.plans.manifest_builder import ARENA, CONSTANT, INIT, LITERAL, POOL, Alternative, Island, Kernel, Plan, Tensor
 from tests.sanitized import build
 from xyntra_ep.provider import registration
+from xyntra_ep.tracea.planning.compiled_model import CompiledModel, CompiledTarget, DeclaredTensor, write_compiled_model
 from xyntra_ep.tracea.planning.manifest_reader import read_manifest
 from xyntra_zoo import model_path, zoo
 
@@ -95,8 +97,43 @@ def make_seeds() -> dict[str, list[bytes]]:
     return {
         "fuzz_plan": [bytes((1, 2, 3, 4, 5, 6, 7, 0)) + data[:-CHECKSUM_BYTES] for data in plans],
         "fuzz_sizes": list(itertools.chain.from_iterable(map(_sizes, plans))),
+        "fuzz_compiled": [made for data in plans if len(made := _compiled(data)) <= MOST_BYTES],
+        "fuzz_onnx": [file for data in plans[:4] for file in _files(data)],
         "fuzz_exports": [b"\x04\x20abcd{}", b'\x00\x00"\\\n\x1f\xff'],
     }
+
+
+def _compiled(plan: bytes) -> bytes:
+    """A compiled model of a plan, without its checksum."""
+    model = CompiledModel(
+        release="0.1.0",
+        targets=(
+            CompiledTarget(isa="amx", features=("amx_tile", "avx512f"), plan=plan),
+            CompiledTarget(isa="scalar", features=(), plan=plan),
+        ),
+        tensors=(
+            DeclaredTensor(name="x", elem_type=1, is_constant=False, shape=(None, 4)),
+            DeclaredTensor(name="w", elem_type=1, is_constant=True, shape=(4, 4)),
+            DeclaredTensor(name="n", elem_type=7, is_constant=False, shape=None),
+        ),
+        islands=((0, 1, 2), (2,)),
+        kernels={bytes(range(16)): b"ELF"},
+    )
+    return write_compiled_model(model, lambda data: b"")
+
+
+def _files(plan: bytes) -> Iterator[bytes]:
+    """Files of compiled models, with constants in each form."""
+    for raw in (True, False):
+        weight = onnx.numpy_helper.from_array(np.ones((4, 4), np.float32), "w")
+        if not raw:
+            weight = onnx.helper.make_tensor("w", onnx.TensorProto.FLOAT, (4, 4), [1.0] * 16)
+        count = onnx.helper.make_tensor("n", onnx.TensorProto.INT64, (2,), [1, -1])
+        node = onnx.helper.make_node("EPContext", ["x", "w", "n"], ["y"], domain="com.microsoft", source="XyntraEP")
+        node.attribute.append(onnx.helper.make_attribute("ep_cache_context", _compiled(plan)[: 1 << 10]))
+        node.attribute.append(onnx.helper.make_attribute("partition_name", "0/0"))
+        x, y = (onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, ["n", 4]) for name in "xy")
+        yield onnx.helper.make_model(onnx.helper.make_graph([node], "g", [x], [y], [weight, count])).SerializeToString()
 
 
 def _by_hand() -> bytes:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import importlib
+import os
+import shutil
 import subprocess
 import sys
 import sysconfig
+import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -28,6 +31,7 @@ def main() -> None:
     library = Path(xyntra_ep.get_library_path()).resolve()
     assert library.is_relative_to(SITE) and library.name == "libxyntra_ep.so", library
     assert (library.parent / "py.typed").is_file()
+    check_c_package()
     assert importlib.import_module("xyntra_ep.tracea.optimizer.cost_model").learned().trees, "the learned weights"
 
     node = helper.make_node("Add", ["x", "x"], ["y"])
@@ -44,6 +48,46 @@ def main() -> None:
     for command in ("xyntra", "bench"):
         subprocess.run([Path(sys.executable).parent / command, "--help"], check=True, capture_output=True)
     print(f"the wheel works: {xyntra_ep.__version__} in {SITE}")
+
+
+CMAKE = """cmake_minimum_required(VERSION 3.20)
+project(uses_tracea C CXX)
+find_package(tracea 0.1 REQUIRED)
+add_executable(uses_c main.c)
+add_executable(uses_cpp main.cpp)
+target_link_libraries(uses_c tracea::tracea)
+target_link_libraries(uses_cpp tracea::tracea)
+set_target_properties(uses_cpp PROPERTIES CXX_STANDARD 17)
+"""
+C = '#include <stdio.h>\n#include "tracea/tracea.h"\nint main(void) { return puts(tracea_version()) < 0; }\n'
+CPP = '#include <cstdio>\n#include "tracea/tracea.hpp"\nint main() { return std::puts(tracea::version().c_str()) < 0; }\n'
+
+
+def check_c_package() -> None:
+    """A program in C and one in C++ are built against the installed package, by CMake and by pkg-config."""
+    import xyntra_ep
+
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        for file, text in (("CMakeLists.txt", CMAKE), ("main.c", C), ("main.cpp", CPP)):
+            (folder / file).write_text(text)
+        programs = []
+        if cmake := shutil.which("cmake"):
+            found = [f"-Dtracea_DIR={xyntra_ep.get_cmake_dir()}"]
+            subprocess.run([cmake, "-S", folder, "-B", folder / "build", *found], check=True, capture_output=True)
+            subprocess.run([cmake, "--build", folder / "build"], check=True, capture_output=True)
+            programs += [folder / "build" / "uses_c", folder / "build" / "uses_cpp"]
+        if pkg_config := shutil.which("pkg-config"):
+            environment = {**os.environ, "PKG_CONFIG_PATH": str(Path(xyntra_ep.get_library_path()).parent / "lib" / "pkgconfig")}
+            command = [pkg_config, "--cflags", "--libs", "tracea"]
+            flags = subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout.split()
+            subprocess.run(["cc", folder / "main.c", *flags, "-o", folder / "by_pkg_config"], check=True)
+            programs.append(folder / "by_pkg_config")
+        for program in programs:
+            said = subprocess.run([program], check=True, capture_output=True, text=True).stdout.strip()
+            assert said == xyntra_ep.__version__, f"{program.name} says {said}"
+        names = ", ".join(program.name for program in programs)
+        print(f"programs against the installed package: {names or 'none, without cmake and pkg-config'}")
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ from typing import Any
 from xyntra_ep import __version__
 from xyntra_ep.arguments import MISUSED, Parser, age_s, pairs, shapes, size_bytes, sizes
 from xyntra_ep.errors import ConfigError, XyntraError
-from xyntra_ep.options import Claim
+from xyntra_ep.options import INSTRUCTION_SETS, Claim, InstructionSets
 from xyntra_ep.wording import asked_in_a_shell, counted
 
 FAILED, OUR_FAULT, NOTHING_COMPARED, NOTHING_PROVEN = 1, 3, 4, 5
@@ -83,6 +83,9 @@ _EXAMPLES = {
     "explain": "xyntra explain model.onnx --node /layer.0/MatMul --option claim=all",
     "fuse": "xyntra fuse model.onnx -o fused.onnx",
     "compare": "xyntra compare model.onnx --dim batch=4 --option precision=bf16",
+    "compile": "xyntra compile model.onnx -o compiled.onnx --isa avx2,avx512,amx",
+    "trace": "xyntra trace model.onnx -o trace.json --runs 20 --dim batch=4",
+    "top": "xyntra top -- python serve.py",
     "tune": "xyntra tune model.onnx --time 120 --dim batch=8",
     "cache": "xyntra cache prune --max-size 2G --max-age 30d",
 }
@@ -124,6 +127,18 @@ def _parser() -> tuple[Parser, Mapping[str, Parser]]:
     compare.add_argument("--fix", action="store_true", help="fix the sizes that are given in the session, as `explain` does")
     compare.add_argument("--claim", choices=[c.value for c in Claim], help="all: also what would lose to ONNX Runtime")
     _options(compare, "as in a session")
+    compile_ = command("compile", "write a model that needs neither Python nor a compiler where it runs", _compile)
+    compile_.add_argument("model", type=Path)
+    compile_.add_argument("-o", "--output", type=Path, required=True, metavar="FILE", help="the model to write")
+    isas = f"instruction sets to compile for, of {', '.join(INSTRUCTION_SETS)} (what servers and laptops have)"
+    compile_.add_argument("--isa", default="", metavar="NAME,...", help=isas)
+    compile_.add_argument("--precision", help="as the provider option")
+    where = compile_.add_mutually_exclusive_group()
+    where.add_argument("--embed", action="store_true", help="kernels are in the model (so it is)")
+    where.add_argument("--external", action="store_true", help="kernels are in a file beside the model")
+    compile_.add_argument("--digest", type=Path, metavar="FILE", help="write SHA-256 digests for the option compiled_digest")
+    compile_.add_argument("--force", action="store_true", help="write over a file that is there")
+    _options(compile_, "as in a session")
     tune = command("tune", "find the fastest kernels for a model on this machine, and keep them for sessions", _tune)
     tune.add_argument("model", type=Path, nargs="?")
     tune.add_argument("--time", type=age_s, default=120.0, metavar="TIME", help="to spend at most, as in 120s or 5m (120s)")
@@ -138,6 +153,20 @@ def _parser() -> tuple[Parser, Mapping[str, Parser]]:
     )
     tune.add_argument("--heroes", type=Path, metavar="FILE", help="tune shapes that matter, for --time each; for developers")
     _options(tune, "as in a session")
+    trace = command("trace", "a timeline of some runs, for Perfetto: ONNX Runtime's nodes, islands and their kernels", _trace)
+    trace.add_argument("model", type=Path)
+    trace.add_argument("-o", "--output", type=Path, default=Path("trace.json"), help="the file to write (trace.json)")
+    trace.add_argument("--runs", type=int, default=10, metavar="N", help="how many, after one that is not counted (10)")
+    trace.add_argument("--threads", type=int, default=0, metavar="N", help="of the session (as ONNX Runtime chooses)")
+    trace.add_argument("--seed", type=int, default=0, help="of the feeds that are made up")
+    _feeds(trace)
+    _dims(trace, "of the inputs that are made up")
+    _options(trace, "as in a session")
+    top = command("top", "watch a process that traces (XYNTRA_TRACE=live), or a command that is started for it", _top)
+    top.add_argument("target", nargs="*", metavar="PID | -- COMMAND", help="none: the one process that traces")
+    top.add_argument("--interval", type=age_s, default=1.0, metavar="TIME", help="between two looks, as in 1s (1s)")
+    top.add_argument("--count", type=int, metavar="N", help="look so many times (until the process ends)")
+    top.add_argument("--record", type=Path, metavar="FILE", help="write what was seen, the newest of it, as `trace` does")
     cache = command("cache", "look after compiled kernels and plans, and the models that the zoo has built", _cache)
     cache.add_argument("action", choices=("ls", "verify", "prune"))
     cache.add_argument("--dir", type=Path, help="the cache directory (default: as sessions find it)")
@@ -256,6 +285,42 @@ def _compare(chosen: argparse.Namespace) -> int:
     if not found.claimed:
         return NOTHING_COMPARED
     return 0 if found.proves else NOTHING_PROVEN
+
+
+def _compile(chosen: argparse.Namespace) -> int:
+    from xyntra_ep.diagnostics.compiled.compile_model import compile_model
+
+    options = pairs(chosen.option, "-O") | ({"precision": chosen.precision} if chosen.precision else {})
+    try:
+        isas = InstructionSets.parse(chosen.isa) if chosen.isa else ()
+    except ValueError as error:
+        raise ConfigError(f"--isa {chosen.isa!r} is not valid", where="compile", hint=f"it {error}") from None
+    found = compile_model(
+        chosen.model,
+        chosen.output,
+        isas=isas,
+        options=options,
+        embed=not chosen.external,
+        digest=chosen.digest,
+        force=chosen.force,
+    )
+    _print(found, found, chosen)
+    return 0
+
+
+def _trace(chosen: argparse.Namespace) -> int:
+    from xyntra_ep.diagnostics.trace.tracing import trace_model
+
+    options, asked = pairs(chosen.option, "-O"), {"runs": chosen.runs, "threads": chosen.threads, "seed": chosen.seed}
+    found = trace_model(chosen.model, chosen.output, feeds=_given(chosen, "trace"), options=options, **asked, **_sizes(chosen))
+    _print(found, found, chosen)
+    return 0
+
+
+def _top(chosen: argparse.Namespace) -> int:
+    from xyntra_ep.diagnostics.trace.top import top
+
+    return top(chosen.target, interval_s=chosen.interval, count=chosen.count, record=chosen.record, as_json=chosen.json)
 
 
 def _tune(chosen: argparse.Namespace) -> int:

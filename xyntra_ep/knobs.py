@@ -101,7 +101,7 @@ class Knobs:
     compile_timeout_s: float = 60.0  # XYNTRA_COMPILE_TIMEOUT_S: for one kernel
     jobs: int = dataclasses.field(default_factory=lambda: _cpus())  # XYNTRA_JOBS: compilers at a time
     config: Path | None = None  # XYNTRA_CONFIG: options file, instead of ./fusion.toml
-    cuda_devices: int | None = None  # XYNTRA_CUDA_DEVICES: how many there are, where native/cuda_presence.cc cannot see it
+    cuda_devices: int | None = None  # XYNTRA_CUDA_DEVICES: how many there are, where native/cuda/cuda_presence.cc cannot see it
     trials: bool = True  # XYNTRA_TRIALS=0: a GPU is used without trying our kernels on it before
     avoid: tuple[str, ...] = ()  # XYNTRA_AVOID: kernel variants for GPUs that are not to be chosen, apart by commas
     zoo_dir: Path | None = None  # XYNTRA_ZOO_DIR: where zoo/cache.py keeps models
@@ -119,6 +119,9 @@ class Knobs:
     tune: str | None = None
     deterministic: str | None = None
     dim_hints: str | None = None
+    compile_for: str | None = None
+    compiled_digest: str | None = None
+    trace: str | None = None
     log_level: str | None = None
 
     @property

@@ -91,12 +91,61 @@ class DimHints(tuple[tuple[str, int], ...]):
         return f"DimHints({super().__repr__()})"
 
 
+NATIVE = "native"  # the processor at hand
+INSTRUCTION_SETS = (NATIVE, "amx", "avx512_bf16", "avx512", "avx2", "scalar")
+
+
+class InstructionSets(tuple[str, ...]):
+    """Names of instruction sets.
+
+    >>> InstructionSets.parse("avx2, avx512")
+    InstructionSets(('avx2', 'avx512'))
+    """
+
+    __slots__ = ()
+
+    @classmethod
+    def parse(cls, text: str) -> InstructionSets:
+        """Raises ValueError for a name that there is not, or none at all."""
+        names = [part.strip().lower() for part in text.split(",") if part.strip()]
+        for name in names:
+            if name not in INSTRUCTION_SETS:
+                raise ValueError(f"knows no {name!r}, but {', '.join(INSTRUCTION_SETS)}")
+        if not names:
+            raise ValueError(f"wants some of {', '.join(INSTRUCTION_SETS)}")
+        return cls(dict.fromkeys(names))
+
+    def __repr__(self) -> str:
+        return f"InstructionSets({super().__repr__()})"
+
+
+class TraceTo(str):
+    """`OFF`, `LIVE`, or the path of a file. What is done with it is native code's, because a session whose plan is stored asks
+    nobody else (native/trace.cc)."""
+
+    __slots__ = ()
+
+    @classmethod
+    def parse(cls, text: str) -> TraceTo:
+        """
+        >>> TraceTo.parse("Live"), TraceTo.parse("Run.json")
+        ('live', 'Run.json')
+        """
+        folded = text.strip().lower()
+        return cls(folded if folded in (OFF, LIVE) else text.strip() or OFF)
+
+
+OFF, LIVE = TraceTo("off"), TraceTo("live")
+
+
 # Planned, so that asking for them is answered with "not in this release" and not with "no such option".
-LATER_OPTIONS = ("fast_math", "trace")
+LATER_OPTIONS = ("fast_math",)
 
 # ONNX Runtime reads it itself, to choose a device. What arrives here is the CUDA device that was chosen, in whatever way, for the
 # session's tensors; nothing where they are in ordinary memory.
 DEVICE_ID = "device_id"
+# Native code says that the session compiles a model ahead of time (ep.context_enable).
+AHEAD_OF_TIME = "ahead_of_time"
 
 
 def option(
@@ -187,6 +236,24 @@ class Options:
         doc="usual sizes of named symbolic dimensions, as in `height=640,width=640`; kernels are chosen for these sizes and "
         "serve all others too. Without a hint, a size is guessed from name and place (docs/dynamic-shapes.md)",
     )
+    compile_for: InstructionSets = option(
+        default=InstructionSets((NATIVE,)),
+        shown_default=NATIVE,
+        doc="instruction sets that a model is compiled for ahead of time (docs/compiled-models.md): `native` is this machine's; "
+        "`amx`: Intel since Sapphire Rapids; `avx512_bf16`: AMD since Zen 4; `avx512`: with VNNI, since Cascade Lake; `avx2`; "
+        "`scalar`. A machine takes the best that it has",
+    )
+    compiled_digest: Path | None = option(
+        shown_default="off",
+        doc="a file of SHA-256 digests, as `xyntra compile --digest` writes it: a model that was compiled ahead of time and is "
+        "not listed there is refused",
+    )
+    trace: TraceTo = option(
+        default=OFF,
+        doc="where the time of the process goes, from its first session that asks for it on: a path: a timeline for Perfetto, "
+        "written when Python ends (`%p` in it becomes the number of the process); `live`: `xyntra top` shows it meanwhile "
+        "(docs/tracing.md). A `fusion.toml` that is merely found cannot name it",
+    )
     log_level: LogLevel = option(
         default=LogLevel.INFO,
         doc="least severe message that is given to ONNX Runtime's logger, whose own level then applies (that of "
@@ -232,7 +299,14 @@ def _row(field: dataclasses.Field[Any], hint: Any) -> OptionRow:
         values = tuple(member.value for member in kind)
     else:
         least = field.metadata["least"]
-        values = {bool: ("0", "1"), int: (f"integer, at least {least}",), Path: ("path",), DimHints: ("NAME=SIZE,...",)}[kind]
+        values = {
+            bool: ("0", "1"),
+            int: (f"integer, at least {least}",),
+            Path: ("path",),
+            DimHints: ("NAME=SIZE,...",),
+            InstructionSets: (f"{','.join(INSTRUCTION_SETS[:2])},...",),
+            TraceTo: (OFF, LIVE, "path"),
+        }[kind]
     default = field.metadata["shown_default"]
     if default is None:
         value: Any = field.default
@@ -264,7 +338,7 @@ def parse(given: Mapping[str, str]) -> Options:
     xyntra_ep.errors.ConfigError: XyntraEP: no provider option 'clam'. did you mean 'claim'?
     """
     for name in given:
-        if name != DEVICE_ID:
+        if name not in (DEVICE_ID, AHEAD_OF_TIME):
             _check_name(name, PROVIDER)
     file = _file()
     found = {row.name: _convert(row, text, where, base) for row, text, where, base in _settings(given, file)}
@@ -325,8 +399,8 @@ def _convert(row: OptionRow, text: str, where: str, base: Path | None = None) ->
             return knobs.parse_flag(text)
         if row.kind is int:
             return knobs.parse_int(text, least=row.least)
-        if row.kind is DimHints:
-            return DimHints.parse(text)
+        if row.kind in (DimHints, InstructionSets, TraceTo):
+            return row.kind.parse(text)
     except ValueError as error:
         raise ConfigError(f"{row.name}={text!r} is not valid", where=where, hint=f"it {error}") from None
     folded = text.lower()

@@ -14,7 +14,9 @@ from xyntra_ep.trusted_file import Distrusted, read_trusted
 
 CONFIG_FILE = "fusion.toml"
 _MOST_CONFIG_BYTES = 1 << 20
-_NOT_FOUND = ("cache_dir", "rules")  # code comes from there: a downloaded folder with models must not be able to bring its own
+_NOT_IN_FILES = ("compiled_digest",)  # native code reads it where there is no Python, and no file of options
+# Code comes from there, or a file is written there: a downloaded folder with models must not be able to say so.
+_NOT_FOUND = ("cache_dir", "rules", "trace")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +54,10 @@ def read_file(named: Path | None, known: Sequence[str], check_name: Callable[[st
         raise ConfigError("'provider' is not a table", where=str(path), hint="write [provider] and options under it")
     for name in provider:
         check_name(name, str(path))
+    for name in _NOT_IN_FILES:
+        if name in provider:
+            hint = f"give it as a provider option, or set {knobs.variable_of(name)}"
+            raise ConfigError(f"{name} is not taken from a file", where=str(path), hint=hint)
     for name in _NOT_FOUND if named is None else ():
         if name in provider:
             raise ConfigError(

@@ -1,14 +1,16 @@
-// Runs a model of one float input and one float output on XyntraEP, without Python, from stored plans.
+// Runs a model with a float output on XyntraEP, without Python: from stored plans, or compiled ahead of time.
 //
 //   xyntra_host ONNXRUNTIME LIBRARY MODEL [--identity CODE CPU COMPILER] [--option KEY VALUE]... [--threads N]
-//               [--callers N] [--repeat N] [--sessions N] --input NAME DIM,DIM,... --output NAME
+//               [--callers N] [--repeat N] [--sessions N]
+//               {--input | --int64-input} NAME DIM,DIM,... --output NAME
 //
-// The input is (i % 17 - 8) / 4; the output is printed, one number a line, after `pool N`, the bytes of packed weights.
+// A float input is (i % 17 - 8) / 4, one of int64 i % 17; the output is printed, one number a line, after `pool N`, the bytes of packed weights.
 // Every caller thread must see the same numbers in every run.
 #include <dlfcn.h>
 
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <memory>
 #include <sstream>
 #include <stdexcept>
@@ -18,27 +20,43 @@
 
 namespace {
 
-using xyntra::host::FloatTensor;
 using xyntra::host::Runtime;
+using xyntra::host::Tensor;
 
 struct Arguments {
   std::string runtime, library, model, output;
   std::vector<std::string> identity;
   std::vector<std::pair<std::string, std::string>> options;
-  FloatTensor input;
+  std::vector<Tensor> inputs;
   int threads = 1, callers = 1, repeat = 1, sessions = 1;
 };
 
-FloatTensor make_input(const std::string& name, const std::string& dims) {
-  FloatTensor tensor;
+constexpr int kFloat = 1, kInt64 = 7;
+
+template <class T, class Value>
+void fill(Tensor& tensor, std::size_t n, Value value) {
+  tensor.data.resize(n * sizeof(T));
+  for (std::size_t i = 0; i < n; ++i) {
+    const T element = value(i);
+    std::memcpy(tensor.data.data() + i * sizeof(T), &element, sizeof(T));
+  }
+}
+
+Tensor make_input(const std::string& name, const std::string& dims, int elem_type) {
+  Tensor tensor;
   tensor.name = name;
+  tensor.elem_type = elem_type;
   std::size_t n = 1;
   std::istringstream list(dims);
   for (std::string dim; std::getline(list, dim, ',');) {
     tensor.dims.push_back(std::stoll(dim));
     n *= static_cast<std::size_t>(tensor.dims.back());
   }
-  for (std::size_t i = 0; i < n; ++i) tensor.data.push_back((static_cast<float>(i % 17) - 8.0F) / 4.0F);
+  if (elem_type == kFloat) {
+    fill<float>(tensor, n, [](std::size_t i) { return (static_cast<float>(i % 17) - 8.0F) / 4.0F; });
+  } else {
+    fill<int64_t>(tensor, n, [](std::size_t i) { return static_cast<int64_t>(i % 17); });
+  }
   return tensor;
 }
 
@@ -59,9 +77,9 @@ Arguments parse(int argc, char** argv) {
     } else if (flag == "--option") {
       const std::string key = next();
       result.options.emplace_back(key, next());
-    } else if (flag == "--input") {
+    } else if (flag == "--input" || flag == "--int64-input") {
       const std::string name = next();
-      result.input = make_input(name, next());
+      result.inputs.push_back(make_input(name, next(), flag == "--input" ? kFloat : kInt64));
     } else if (flag == "--output") {
       result.output = next();
     } else if (flag == "--threads") {
@@ -94,11 +112,11 @@ std::vector<float> call_from_threads(const std::vector<std::unique_ptr<Runtime::
   for (std::size_t i = 0; i < results.size(); ++i) {
     callers.emplace_back([&, i] {
       try {
-        FloatTensor input = arguments.input;
+        std::vector<Tensor> inputs = arguments.inputs;
         const auto& session = *sessions[i % sessions.size()];
-        results[i] = session.run(input, arguments.output);
+        results[i] = session.run(inputs, arguments.output);
         for (int k = 1; k < arguments.repeat; ++k) {
-          if (session.run(input, arguments.output) != results[i]) throw std::runtime_error("two runs differ");
+          if (session.run(inputs, arguments.output) != results[i]) throw std::runtime_error("two runs differ");
         }
       } catch (const std::exception& error) {
         errors[i] = error.what();

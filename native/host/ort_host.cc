@@ -29,8 +29,6 @@ constexpr Slot<OrtStatus*(OrtSessionOptions*, OrtEnv*, const OrtEpDevice* const*
     kAppendProvider{304};
 constexpr Slot<Text(const OrtEpDevice*)> kEpDeviceEpName{312};
 
-constexpr int kFloatType = 1;
-
 }  // namespace
 
 Runtime::Runtime(const std::string& path) {
@@ -94,18 +92,24 @@ Runtime::Session::Session(const Runtime& runtime, const std::string& model, cons
 
 Runtime::Session::~Session() { runtime_.api_[kReleaseSession](session_); }
 
-std::vector<float> Runtime::Session::run(FloatTensor& input, const std::string& output) const {
+std::vector<float> Runtime::Session::run(std::vector<Tensor>& inputs, const std::string& output) const {
   const FunctionTable& api = runtime_.api_;
   const auto release = [&](OrtValue* value) { api[api::kReleaseValue](value); };
   using Owned = std::unique_ptr<OrtValue, decltype(release)>;
   OrtValue* raw = nullptr;
-  runtime_.check(api[kCreateTensor](runtime_.memory_, input.data.data(), input.data.size() * sizeof(float),
-                                    input.dims.data(), input.dims.size(), kFloatType, &raw));
-  const Owned x(raw, release);
-  const Text input_name = input.name.c_str(), output_name = output.c_str();
-  const OrtValue* const inputs[] = {x.get()};
+  std::vector<Owned> owned;
+  std::vector<Text> names;
+  std::vector<const OrtValue*> values;
+  for (Tensor& input : inputs) {
+    runtime_.check(api[kCreateTensor](runtime_.memory_, input.data.data(), input.data.size(), input.dims.data(),
+                                      input.dims.size(), input.elem_type, &raw));
+    owned.emplace_back(raw, release);
+    names.push_back(input.name.c_str());
+    values.push_back(raw);
+  }
+  const Text output_name = output.c_str();
   raw = nullptr;
-  runtime_.check(api[kRun](session_, nullptr, &input_name, inputs, 1, &output_name, 1, &raw));
+  runtime_.check(api[kRun](session_, nullptr, names.data(), values.data(), values.size(), &output_name, 1, &raw));
   const Owned y(raw, release);
   std::size_t bytes = 0;
   void* data = nullptr;

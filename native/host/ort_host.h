@@ -16,10 +16,11 @@ struct OrtSession;
 
 namespace xyntra::host {
 
-struct FloatTensor {
+struct Tensor {
   std::string name;
   std::vector<int64_t> dims;
-  std::vector<float> data;
+  int elem_type = 0;  // of ONNX
+  std::vector<char> data;
 };
 
 class Runtime {
@@ -40,7 +41,7 @@ class Runtime {
     Session(const Session&) = delete;
     Session& operator=(const Session&) = delete;
     // Any number of threads may run one session.
-    std::vector<float> run(FloatTensor& input, const std::string& output) const;
+    std::vector<float> run(std::vector<Tensor>& inputs, const std::string& output) const;
 
    private:
     const Runtime& runtime_;

@@ -14,7 +14,7 @@ from xyntra_ep.options import parse
 
 ALL = (
     "backend, precision, claim, policy, min_island, cache_dir, dump_dir, rules, fp32_strict, tune, deterministic, dim_hints, "
-    "log_level"
+    "compile_for, compiled_digest, trace, log_level"
 )
 
 
@@ -31,7 +31,6 @@ def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ("zzz", "1", f"XyntraEP: no provider option 'zzz'. there are {ALL}"),
         ("fast_math", "1", f"XyntraEP: option 'fast_math' is not in this release. there are {ALL}"),
         ("tune", "always", "XyntraEP: tune='always' is not valid. allowed: off, cached, session"),
-        ("trace", "t.json", f"XyntraEP: option 'trace' is not in this release. there are {ALL}"),
         ("backend", "webgpu", "XyntraEP: backend='webgpu' is not in this release. allowed: auto, cpu, cuda, opencl"),
         ("backend", "cpuu", "XyntraEP: backend='cpuu' is not valid. did you mean 'cpu'? allowed: auto, cpu, cuda, opencl"),
         (
@@ -45,6 +44,11 @@ def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ("min_island", "two", "XyntraEP: min_island='two' is not valid. it wants an integer of at least 1"),
         ("cache_dir", "", "XyntraEP: cache_dir is empty. it wants a path"),
         ("fp32_strict", "maybe", "XyntraEP: fp32_strict='maybe' is not valid. it wants 1 or 0"),
+        (
+            "compile_for",
+            "avx3",
+            "XyntraEP: compile_for='avx3' is not valid. it knows no 'avx3', but native, amx, avx512_bf16, avx512, avx2, scalar",
+        ),
         (
             "log_level",
             "warn",
@@ -99,6 +103,10 @@ def test_wrong_variable(variable: str, text: str, message: str, monkeypatch: pyt
         ("[provider]\nclaim = 3", "claim='3' is not valid. allowed: profitable, all"),
         ("claim = 'all'", "'claim' stands outside a table. put it under [provider]"),
         ("provider = 1", "'provider' is not a table. write [provider] and options under it"),
+        (
+            "[provider]\ncompiled_digest = 'mine'",
+            "compiled_digest is not taken from a file. give it as a provider option, or set XYNTRA_COMPILED_DIGEST",
+        ),
         (
             "[provider]\ncache_dir = 'kernels'",
             "cache_dir is not taken from a file that was merely found. set XYNTRA_CONFIG to the file, or XYNTRA_CACHE_DIR",

@@ -78,6 +78,7 @@ COMMON = tuple(
         "trusted_file",
         "ending",
         "guard",
+        "spans",
         "wording",
     )
 )

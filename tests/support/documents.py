@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 RUN = ("python", "sh", "console")
-SHOWN = ("output", "text", "toml", "dockerfile")  # nothing to run
+SHOWN = ("output", "text", "toml", "dockerfile", "c++", "csharp")  # nothing to run
 _FENCE = re.compile(r"^```([\w+-]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _EXCUSE = re.compile(r"<!-- not run: (.+) -->\n\Z")
 _NUMBER = re.compile(r"\d+(?:\.\d+)?(?:e[+-]?\d+)?")

@@ -110,7 +110,7 @@ class Fault:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GraphReport:
     """One graph that ONNX Runtime showed: the model's, or that of a control-flow body. ``stored``: the plan came from the
-    cache.
+    cache; ``compiled``: from the model, ahead of time.
     """
 
     name: str
@@ -118,6 +118,7 @@ class GraphReport:
     islands: tuple[IslandReport, ...]
     declined: tuple[Declined, ...]
     stored: bool
+    compiled: bool
     failure: str
     cache: str
     options: str
@@ -315,6 +316,7 @@ def _graph(entry: Mapping[str, Any]) -> GraphReport:
         islands=tuple(islands),
         declined=() if plan.get("inlined") else tuple(sorted(declined + lost, key=lambda d: d.node)),
         stored=bool(entry.get("stored")),
+        compiled=bool(entry.get("compiled")),
         failure=str(entry.get("failure") or ""),
         cache=str(plan.get("cache", "")),
         options=str(plan.get("options", "")),

@@ -30,7 +30,7 @@ def graph_text(graph: GraphReport, whole_ns: int) -> str:
         return f"{graph.name or 'graph'}: it has functions, which ONNX Runtime inlines next"
     lines = [
         f"{graph.name or 'graph'}: {graph.claimed} of {graph.total} nodes on XyntraEP in {counted(len(graph.islands), 'island')}"
-        f" ({'stored plan' if graph.stored else 'planned now'})",
+        f" ({'compiled ahead of time' if graph.compiled else 'stored plan' if graph.stored else 'planned now'})",
     ]
     if graph.cache:
         lines.append(f"  cache: {graph.cache}")

@@ -28,15 +28,20 @@ def open_session(
     sizes: Mapping[str, int] | None = None,
     shapes: Mapping[str, Sequence[int]] | None = None,
     optimised: bool = True,
+    profile_to: Path | None = None,
 ) -> Any:
     """A session; with the provider and its ``options``, or on the CPU provider alone for None. ``threads`` 0: ORT's choice.
     ``sizes``: symbolic dimensions that are fixed, by name; ``shapes``: inputs that are, in the model. ``optimised``: whether
-    ONNX Runtime may rewrite the graph. Raises ConfigError where the model cannot be opened."""
+    ONNX Runtime may rewrite the graph. ``profile_to``: how the file of its profile begins. Raises ConfigError where the model
+    cannot be opened."""
     import onnxruntime as ort
 
     settings = ort.SessionOptions()
     settings.log_severity_level = _QUIET
     settings.intra_op_num_threads = threads
+    if profile_to is not None:
+        settings.enable_profiling = True
+        settings.profile_file_prefix = str(profile_to)
     if not optimised:
         settings.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
     for name, size in (sizes or {}).items():

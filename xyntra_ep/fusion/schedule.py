@@ -9,6 +9,7 @@ from xyntra_ep.fusion.passes import PASSES, Draft, Target
 from xyntra_ep.fusion.rules import built_in
 from xyntra_ep.fusion.scheduling.dag import Dag
 from xyntra_ep.fusion.trace import Context
+from xyntra_ep.spans import span
 from xyntra_ep.tracea.core_ir.ops import Program
 
 Watch = Callable[[str, Draft], None]
@@ -32,7 +33,8 @@ def build_program(
     if watch is not None:
         watch(TRACED, draft)
     for each in PASSES:
-        each.run(draft)
+        with span("pass", each.name):
+            each.run(draft)
         if watch is not None:
             watch(each.name, draft)
     return draft.program

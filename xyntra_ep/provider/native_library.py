@@ -28,6 +28,11 @@ _PROTOTYPES: dict[str, tuple[Any, list[Any]]] = {  # what each function returns 
     "cuda_at_hand": (ctypes.c_int, [_TEXT]),
     "profile": (None, [ctypes.c_int]),
     "take_profile": (_BYTES, [_TEXT, _BYTES]),
+    "trace": (ctypes.c_int, [ctypes.c_int, _BYTES]),
+    "trace_ring": (ctypes.c_int, [ctypes.POINTER(ctypes.c_int)]),
+    "trace_files": (_BYTES, []),
+    "trace_stage": (None, [_TEXT, ctypes.c_int64, ctypes.c_int64]),
+    "trace_unless_told": (None, [_TEXT]),
     "open_island": (
         _POINTER,
         [_TEXT, _BYTES, ctypes.c_uint32, _POINTER, _POINTER, ctypes.c_uint32, _TEXT, _BYTES],
@@ -63,6 +68,17 @@ _PROTOTYPES: dict[str, tuple[Any, list[Any]]] = {  # what each function returns 
 def get_library_path() -> str:
     """The plugin library, for `onnxruntime.register_execution_provider_library`."""
     return str(_PACKAGE / _LIBRARY)
+
+
+def get_include() -> str:
+    """The folder to give to a C or C++ compiler for `#include "tracea/tracea.h"`."""
+    installed, checkout = _PACKAGE / "include", _PACKAGE.parent / "include"
+    return str(installed if installed.is_dir() else checkout)
+
+
+def get_cmake_dir() -> str:
+    """The folder for CMake's `tracea_DIR`, with which `find_package(tracea)` finds the installed package."""
+    return str(_PACKAGE / "lib" / "cmake" / "tracea")
 
 
 def open_library() -> ctypes.CDLL:

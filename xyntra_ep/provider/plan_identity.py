@@ -16,7 +16,9 @@ from xyntra_ep.tracea.backends import BACKENDS, DeviceBackend
 
 PACKAGE = Path(__file__).resolve().parent.parent
 # Knobs that do not change a plan; all others enter the digest of a graph.
-NO_PART_OF_A_PLAN = frozenset({"register", "debug", "compile_timeout_s", "jobs", "cache_dir", "zoo_dir", "xdg_cache_home"})
+NO_PART_OF_A_PLAN = frozenset(
+    {"register", "debug", "compile_timeout_s", "jobs", "cache_dir", "trace", "zoo_dir", "xdg_cache_home"}
+)
 # Where the runtime looks for one (xyntra_ep/tracea/runtime/compilers.py), besides $XYNTRA_CC.
 _COMPILERS = ("clang", *(f"clang-{n}" for n in range(24, 15, -1)), "gcc", *(f"gcc-{n}" for n in range(17, 11, -1)), "cc", "zig")
 

@@ -10,31 +10,34 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from xyntra_ep import options as options_module
+from xyntra_ep import spans
 from xyntra_ep.errors import CompileError, ConfigError, InternalError, UnsupportedError
 from xyntra_ep.fusion.dump import Dump
 from xyntra_ep.fusion.egraph import Algebra
 from xyntra_ep.fusion.estimates.cost import DEVICE_DOUBT, Comparison, Estimate, cpu_cannot, time_text
 from xyntra_ep.fusion.estimates.ort_cost import Ceilings
-from xyntra_ep.fusion.graph import Graph, GraphValue, NodeId
+from xyntra_ep.fusion.graph import Graph, NodeId
 from xyntra_ep.fusion.partition import analyse, partition, unwanted
 from xyntra_ep.fusion.passes import Target
 from xyntra_ep.fusion.reason import Kind, Reason
 from xyntra_ep.fusion.rules import algebra
 from xyntra_ep.fusion.schedule import build_program
+from xyntra_ep.fusion.trace import SMALL_CONSTANT_BYTES, TraceError, trace
 from xyntra_ep.fusion.trace import Context as TraceContext
-from xyntra_ep.fusion.trace import TraceError, trace
 from xyntra_ep.guard import guarded
-from xyntra_ep.options import Claim, Options, Tune
+from xyntra_ep.options import AUTO, BackendName, Claim, Options, Tune
 from xyntra_ep.provider import registration
 from xyntra_ep.provider.fusion_graph import graph_of
 from xyntra_ep.provider.graph_buffer import RawGraph
 from xyntra_ep.provider.placement import Placement, confirmed, place
 from xyntra_ep.provider.plan_report import log_line, made_anew, report
 from xyntra_ep.provider.waiting import announced
+from xyntra_ep.spans import span
+from xyntra_ep.tracea.backends.cpu import Processor
 from xyntra_ep.tracea.core_ir.ops import CoreOp, Program, ValueKind
 from xyntra_ep.tracea.doctor.policy import Policy
 from xyntra_ep.tracea.interface.context import Context
@@ -65,16 +68,30 @@ _LEVELS = {"verbose": LogLevel.VERBOSE, "info": LogLevel.INFO, "warning": LogLev
 
 def plan_graph(raw: RawGraph, digest: str) -> bytes:
     """The plan of one graph as native code reads it; stored for the next session where the cache allows it."""
+    with spans.heard_by(registration.trace_stage()), span("plan"):
+        return _plan_graph(raw, digest)
+
+
+def _plan_graph(raw: RawGraph, digest: str) -> bytes:
     hash128 = hash128_of(registration.library())
     try:
         options = options_module.parse(raw.options)
+        is_ahead = options_module.AHEAD_OF_TIME in raw.options
+        if is_ahead and options.backend not in (AUTO, Processor.name):
+            raise ConfigError(f"backend={options.backend} cannot be compiled ahead of time", hint="leave it out: processors can")
+        options = replace(options, backend=BackendName(Processor.name)) if is_ahead else options
         registration.say_unknown()  # what was set since the import
         placement = place(options, raw.options.get(options_module.DEVICE_ID), hash128)
         rules = algebra(options.rules, strict=options.fp32_strict)
     except ConfigError as error:
         empty = CompileResult(islands=(), kernels=(), failures=(), compiled=0)
         return write_plan(digest, empty, Context(hash128=hash128), refusal=str(error))
-    graph = graph_of(raw, strict=options.fp32_strict, dim_hints=dict(options.dim_hints))
+    with span("read graph"):
+        graph = graph_of(raw, strict=options.fp32_strict, dim_hints=dict(options.dim_hints))
+    if is_ahead:
+        from xyntra_ep.provider.ahead import compile_ahead
+
+        return compile_ahead(graph, digest, options, rules, hash128)
     with announced(options.cache_dir, _LEVELS[options.log_level.value]):
         work, result = planned(graph, options, rules, placement, hash128)
         if placement.may_move:
@@ -85,8 +102,9 @@ def plan_graph(raw: RawGraph, digest: str) -> bytes:
     level, line = log_line(work)
     if raw.is_subgraph:  # one line per model: the graph around this one says it
         level = LogLevel.VERBOSE
-    told = report(work, result)
-    depends = [(name, hash128(_bytes_of(graph.values[name]))) for name in sorted(work.depends)]
+    with span("report"):
+        told = report(work, result)
+    depends = work.depended(hash128)
 
     def plan(level: LogLevel, note: str = "") -> bytes:
         shown = f"{line}{note}" if level >= _LEVELS[options.log_level.value] else ""
@@ -139,6 +157,16 @@ def _settled(work: Planner, result: CompileResult, hash128: Hash128) -> Placemen
     return Placement(reason=f"{device.name} would not pay: {why}", lasting=placement.lasting and work.lasting)
 
 
+def planner_of(
+    graph: Graph, options: Options, rules: Algebra, context: Context, placement: Placement, request: TuningRequest
+) -> Planner:
+    """Of a graph for the device of ``context``."""
+    dump = Dump(options.dump_dir) if options.dump_dir is not None else None
+    lasting = placement.lasting and request.left_out is None
+    agreed = agree(options.precision, context)
+    return Planner(graph, options, rules, context, agreed, placement, request, lasting=lasting, dump=dump)
+
+
 def planned(
     graph: Graph, options: Options, rules: Algebra, placement: Placement, hash128: Hash128
 ) -> tuple[Planner, CompileResult]:
@@ -151,15 +179,8 @@ def planned(
         strict=options.fp32_strict,
         policy=Policy.of(options),
     )
-    agreed = agree(options.precision, context)
     request = request_at_hand()
-
-    def planner() -> Planner:
-        dump = Dump(options.dump_dir) if options.dump_dir is not None else None
-        lasting = placement.lasting and request.left_out is None
-        return Planner(graph, options, rules, context, agreed, placement, request, lasting=lasting, dump=dump)
-
-    work = planner()
+    work = planner_of(graph, options, rules, context, placement, request)
     result = work.run()
     if options.tune is Tune.SESSION and not options.deterministic:
         try:
@@ -168,15 +189,9 @@ def planned(
             work.untuned = str(error)
             return work, result
         if changed:  # decided anew, by what was measured
-            context = context.anew
-            work = planner()
+            work = planner_of(graph, options, rules, context.anew, placement, request)
             result = work.run()
     return work, result
-
-
-def _bytes_of(value: GraphValue) -> bytes:
-    assert value.read is not None
-    return value.read().tobytes()
 
 
 def _slower(nodes: Sequence[NodeId], estimate: Estimate) -> Reason:
@@ -207,16 +222,35 @@ class Planner:
     searches: int = 0
     lasting: bool = True  # whether the next session would come to the same plan: not after a disk was full or a compiler hung
     dump: Dump | None = None  # of passes
+    given: Mapping[NodeId, Reason] = field(default_factory=dict)  # declined before anybody has looked
     untuned: str = ""  # why kernels were not tuned though that was asked for
+
+    def depended(self, hash128: Hash128, *, small: bool = False) -> list[tuple[str, bytes]]:
+        """The constants whose bytes the plan was made from, with their hashes; ``small``: those, too, that are part of a graph's
+        digest."""
+        names = self.depends | (self.small_constants if small else set())
+        read = {name: self.graph.values[name].read for name in sorted(names)}
+        return [(name, hash128(constant().tobytes())) for name, constant in read.items() if constant is not None]
+
+    @property
+    def small_constants(self) -> set[str]:
+        """That the islands' nodes read: plans may depend on their bytes without saying so."""
+        read = (name for group in self.members for n in group for name in self.graph.nodes[n].inputs if name)
+        values = (self.graph.values[name] for name in read)
+        return {value.name for value in values if value.is_constant and value.constant_bytes <= SMALL_CONSTANT_BYTES}
 
     def run(self) -> CompileResult:
         """Partition and compile until nothing new fails."""
-        self.declined, self.graph = analyse(self.graph, lambda node, error: self.faults.append((error, [node])))
+        with span("analyse"):
+            self.declined, self.graph = analyse(self.graph, lambda node, error: self.faults.append((error, [node])))
+        for node, reason in self.given.items():
+            self.declined.setdefault(node, reason)
         result = CompileResult(islands=(), kernels=(), failures=(), compiled=0)
         for attempt in range(ROUNDS):
-            islands = self._islands()
+            with span("partition and build programs"):
+                islands = self._islands()
             try:
-                with guarded("compiling"):
+                with guarded("compiling"), span("compile islands"):
                     result = compile_islands(islands, self.context)
             except (UnsupportedError, OSError) as error:  # no compiler, or no place to work in
                 if not isinstance(error, InternalError):
@@ -241,6 +275,10 @@ class Planner:
 
     def _decline_losers(self, result: CompileResult) -> bool:
         """Estimate each island; when only winners are wanted, give back what ORT does faster: single kernels, else all of it."""
+        with span("estimate"):
+            return self._declined_losers(result)
+
+    def _declined_losers(self, result: CompileResult) -> bool:
         before = len(self.declined)
         self.estimates = {}
         if self.context.device is not None:  # whose times the estimate does not know
@@ -393,7 +431,8 @@ class Planner:
         contexts: list[TraceContext] = []
         for trust in (True, False):
             try:
-                traced = trace(self.graph, group, inputs, trust=trust)
+                with span("trace", name):
+                    traced = trace(self.graph, group, inputs, trust=trust)
             except TraceError as error:
                 if programs and not isinstance(error.cause, InternalError):  # without it feeds could be refused
                     error.cause.what = f"needs what the model declares about shapes ({error.what})"

@@ -10,6 +10,7 @@ import ctypes
 import os
 import re
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -123,6 +124,34 @@ def default_cache_dir() -> Path:
     return environment.cache_root
 
 
+def _default_trace() -> str:
+    """Of sessions that say nothing themselves; native code reads the variable, not the file."""
+    if knobs.current().config is None:
+        return ""
+    from xyntra_ep import options  # only where it matters: this runs at import
+
+    try:
+        return options.parse({}).trace
+    except ConfigError:  # which no session survives: each of them says so
+        return ""
+
+
+def trace_stage() -> Callable[[str, int, int], None] | None:
+    """What puts a stage of planning into the process's trace; None while that is off."""
+    opened = library()
+    detail = ctypes.c_int()
+    opened.xyntra_trace_ring(ctypes.byref(detail))
+    if not detail.value:
+        return None
+    return lambda name, begin_ns, end_ns: opened.xyntra_trace_stage(name.encode("utf-8", "replace"), begin_ns, end_ns)
+
+
+def asks_for_files() -> bool:
+    """Whether a session of this process wants its trace in a file."""
+    opened = _state.library
+    return opened is not None and opened.xyntra_trace_files() > 0
+
+
 def is_registered() -> bool:
     return _state.registered
 
@@ -142,6 +171,7 @@ def attach(opened: ctypes.CDLL, callback: Any) -> None:
     """Give native code its planner, and what besides a graph decides about plans."""
     _state.callback = callback  # native code holds a bare pointer to it
     cache_dir = default_cache_dir()
+    opened.xyntra_trace_unless_told(_default_trace().encode("utf-8", "surrogateescape"))
     opened.xyntra_attach(callback, *identity(opened, cache_dir), os.fsencode(cache_dir), "\n".join(watched_variables()).encode())
 
 

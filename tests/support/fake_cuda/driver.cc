@@ -1,4 +1,4 @@
-// A CUDA driver for machines without a GPU, as far as native/cuda_api.h asks for one: devices whose programs are shared objects of
+// A CUDA driver for machines without a GPU, as far as native/cuda/cuda_api.h asks for one: devices whose programs are shared objects of
 // CUDA text behind block.h. Streams do at once what they are given. Tests put it in the driver's place (LD_LIBRARY_PATH).
 //
 // It is strict where a driver is: calls without a current context, foreign or freed addresses, copies beyond an allocation are

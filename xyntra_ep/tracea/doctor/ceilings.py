@@ -15,7 +15,6 @@ import json
 import mmap
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -246,6 +245,10 @@ def _best_rate(works: Sequence[Callable[[], float]]) -> float:
     thread, and the time is that of the processor it ran on, so that waiting for one does not count."""
     if len(works) == 1:
         return max(_rate(works[0]) for _ in range(_ROUNDS))
+    from concurrent.futures import (
+        ThreadPoolExecutor,
+    )  # which cannot be imported when Python ends, as the rest of this is for a trace
+
     start = Barrier(len(works))
 
     def together(work: Callable[[], float]) -> float:

@@ -143,6 +143,23 @@ def lacking(machine: Machine, caps: Capabilities) -> str:
     return "the operating system's leave to use matrix tiles" if tiles and not machine.tiles_granted else ""
 
 
+def needed_features(caps: Capabilities) -> tuple[str, ...]:
+    """What code made for ``caps`` needs, in the words of /proc/cpuinfo.
+
+    >>> needed_features(AVX2)
+    ('avx2', 'f16c', 'fma')
+    """
+    if caps.isa is Isa.NEON:
+        return ("asimd",)
+    needed = set(_LEAST[caps.isa])
+    needed |= {"avx512_bf16"} if caps.avx512_bf16 or caps.avx512_bf16_convert else set()
+    needed |= {_VNNI[caps.isa]} if caps.vnni else set()
+    needed |= {"avx512vbmi"} if caps.avx512_vbmi else set()
+    needed |= {_AMX, "amx_bf16"} if caps.amx_bf16 else set()
+    needed |= {_AMX, "amx_int8"} if caps.amx_int8 else set()
+    return tuple(sorted(needed))
+
+
 def capabilities(machine: Machine, ceilings: Ceilings | None = None) -> Capabilities:
     """``machine`` as kernels see it; without measured ``ceilings`` the defaults of its instruction set are taken."""
     row = _ROWS[machine.isa]

@@ -10,6 +10,7 @@ from typing import Any
 
 from xyntra_ep.errors import CompileError, InternalError, UnsupportedError, XyntraError
 from xyntra_ep.guard import guarded
+from xyntra_ep.spans import span
 from xyntra_ep.tracea.core_ir.dims import Size, assuming, expected, typical
 from xyntra_ep.tracea.core_ir.ops import Attention, Conv, Gemm, Product, Program
 from xyntra_ep.tracea.interface.compiled import device_kernel
@@ -84,7 +85,8 @@ def compile_islands(islands: Sequence[Island], context: Context) -> CompileResul
                 compilation.add(distinct[source.text])
 
         for i, island in enumerate(islands):
-            programs, why_not = _plan(i, island, context, announce)
+            with span("plan kernels", island.name):
+                programs, why_not = _plan(i, island, context, announce)
             planned.append(programs)
             failures += why_not
         lost: dict[str, CompiledKernel | CompileError | InternalError] = {}
@@ -94,7 +96,8 @@ def compile_islands(islands: Sequence[Island], context: Context) -> CompileResul
                     announce(kernel)
             except InternalError as error:
                 lost[kernel.text] = error
-        results = lost | dict(zip(distinct, _compile(compilation, list(distinct.values()), context), strict=True))
+        with span("wait for compilers"):
+            results = lost | dict(zip(distinct, _compile(compilation, list(distinct.values()), context), strict=True))
     for i, programs in enumerate(planned):
         failures += [f for p in programs for f in _kernel_failures(i, p, results)]
     bad = {f.island for f in failures}
@@ -175,14 +178,16 @@ def write_plan(
     log_line: str = "",
     report: str = "",
     depends: Sequence[tuple[str, bytes]] = (),
+    bundled: bool = False,
 ) -> bytes:
-    """The plan file of a graph. The context needs the native hash function."""
+    """The plan file of a graph. The context needs the native hash function. ``bundled``: kernels are beside the plan,
+    found by their hashes."""
     if context.hash128 is None:
         raise UnsupportedError("plans need the plugin library's hash function", where="write_plan")
     return write_manifest(
         Manifest(
             digest=digest,
-            root=str(context.root.path),
+            root="" if bundled else str(context.root.path),
             device=context.device_identity,
             refusal=refusal,
             may_move=may_move,
@@ -190,7 +195,7 @@ def write_plan(
             log_line=log_line,
             report=report,
             depends=tuple(depends),
-            kernels=result.kernels,
+            kernels=tuple(dataclasses.replace(k, path="") for k in result.kernels) if bundled else result.kernels,
             islands=tuple(i for i in result.islands if i is not None),
         ),
         context.hash128,

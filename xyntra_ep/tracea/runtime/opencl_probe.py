@@ -61,7 +61,7 @@ def _facts(device: Any, platform_number: int, device_number: int) -> dict[str, A
 
 
 def _identity(devices: Sequence[Any], number: int) -> str:
-    """As native code spells it (native/opencl_device.cc)."""
+    """As native code spells it (native/opencl/opencl_device.cc)."""
     spelled = [f"OpenCL / {d.platform.name} / {d.name} / {d.driver_version}" for d in devices[: number + 1]]
     before = spelled[:-1].count(spelled[-1])
     return spelled[-1] + (f" #{before}" if before else "")

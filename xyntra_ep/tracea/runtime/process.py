@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from xyntra_ep import ending
+from xyntra_ep import ending, spans
 
 _LOG_LIMIT_BYTES = 64 << 10
 _TERM_GRACE_S = 0.2
@@ -65,6 +65,7 @@ class _Running:
         except BaseException:
             self.log.close()
             raise
+        self.begun_ns, self.program = time.monotonic_ns(), _about(argv)
         self.timeout_s = timeout_s
         self.deadline = time.monotonic() + timeout_s
         self.pidfd = _open_pidfd(self.process.pid)
@@ -81,6 +82,7 @@ class _Running:
     def finish(self, problem: str = "") -> Outcome:
         if self.pidfd is not None:
             os.close(self.pidfd)
+        spans.tell("process", self.program, self.begun_ns)
         status = self.process.returncode
         if not problem and status is None:
             problem = "could not be ended"
@@ -90,6 +92,12 @@ class _Running:
             self.log.seek(0)
             text = self.log.read(_LOG_LIMIT_BYTES).decode(errors="replace")
         return Outcome(problem=problem, log=text)
+
+
+def _about(argv: Sequence[str]) -> str:
+    """A program, and what it was given to read, for a trace."""
+    sources = (Path(word).name for word in argv[1:] if word.endswith((".c", ".cu", ".cl", ".o")))
+    return f"{Path(argv[0]).name} {next(sources, '')}".rstrip()
 
 
 class ProcessPool:

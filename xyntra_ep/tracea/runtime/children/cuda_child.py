@@ -1,6 +1,6 @@
 """Lists the CUDA devices, as a program of its own that imports nothing of ours: a broken driver may end the process.
 
-cuda_child.py LIBRARY      prints, after a mark, what libxyntra_ep.so found (native/cuda_device.h)
+cuda_child.py LIBRARY      prints, after a mark, what libxyntra_ep.so found (native/cuda/cuda_device.h)
 """
 
 from __future__ import annotations

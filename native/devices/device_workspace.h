@@ -41,6 +41,8 @@ class DeviceWorkspace {
   // The same; nanoseconds that all steps together take on the device, started as they are in other runs.
   int64_t run_timed(const std::vector<InputView>& inputs, const std::vector<void*>& outputs);
   const Evaluation& evaluation() const noexcept { return evaluation_; }
+  // When the steps of the last run were started, by the host's clock; of runs that are traced.
+  int64_t started_ns() const noexcept { return started_ns_; }
   // No run uses it: memory that none has needed for a while goes.
   void rest(quiet::Time now) noexcept;
 
@@ -93,6 +95,7 @@ class DeviceWorkspace {
   std::vector<Placed> placed_inputs_, placed_outputs_;
   std::vector<InputView> readable_;      // inputs with the elements that decide about shapes on the host
   std::vector<std::vector<char>> elements_;
+  int64_t started_ns_ = 0;
   std::vector<std::size_t> started_;  // the steps of the plan that have something to do
   std::unique_ptr<DeviceCalls> steps_;
   std::array<std::unique_ptr<DeviceQueue>, 3> queues_;  // by what they take the time of, made when they are wanted

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "init_steps.h"
+#include "trace.h"
 
 namespace xyntra {
 namespace {
@@ -57,19 +58,46 @@ void DeviceIsland::compute(OrtKernelContext* context) {
   read_inputs(context, workspace.inputs);
   workspace.prepare(program_.alternatives(), workspace.inputs);
   make_outputs(context, workspace.evaluation(), workspace.outputs);
-  switch (profile::mode()) {
-    case profile::Mode::kOff:
-      workspace.run(workspace.inputs, workspace.outputs, nullptr);
-      return;
-    case profile::Mode::kSteps: {
-      std::vector<profile::Sample> samples;
-      workspace.run(workspace.inputs, workspace.outputs, &samples);
-      profile::add(*usable_->plan, island_, workspace.evaluation().alternative(), samples);
-      return;
-    }
-    case profile::Mode::kRuns:
-      profile::add_run(*usable_->plan, island_, workspace.evaluation().alternative(),
-                       workspace.run_timed(workspace.inputs, workspace.outputs));
+  const profile::Mode mode = profile::mode();
+  const trace::Detail detail = trace::detail();
+  const std::size_t alternative = workspace.evaluation().alternative();
+  if (mode == profile::Mode::kOff && detail == trace::Detail::kOff) {
+    workspace.run(workspace.inputs, workspace.outputs, nullptr);
+  } else if (mode == profile::Mode::kSteps || (mode == profile::Mode::kOff && detail == trace::Detail::kSteps)) {
+    std::vector<profile::Sample> samples;
+    workspace.run(workspace.inputs, workspace.outputs, &samples);
+    if (mode == profile::Mode::kSteps) profile::add(*usable_->plan, island_, alternative, samples);
+    trace_steps(workspace, samples);
+  } else {
+    const int64_t ns = workspace.run_timed(workspace.inputs, workspace.outputs);
+    if (mode == profile::Mode::kRuns) profile::add_run(*usable_->plan, island_, alternative, ns);
+    profile::Sample whole;
+    whole.calls = 1;
+    whole.ns = ns;
+    trace_steps(workspace, {whole});
+  }
+}
+
+// One after the other, from when the host started them: how long they took is by the device's clock. One sample of an island with
+// several steps is of all of them together.
+void DeviceIsland::trace_steps(const DeviceWorkspace& workspace, const std::vector<profile::Sample>& samples) const noexcept {
+  const uint32_t place = traced_as();
+  if (place == 0) return;
+  TraceRecord record;
+  record.kind = TraceKind::kDeviceStep;
+  record.name = place;
+  record.alternative = static_cast<uint16_t>(workspace.evaluation().alternative());
+  record.end_ns = workspace.started_ns();
+  const bool whole = samples.size() != workspace.evaluation().plan().run.size();
+  for (std::size_t i = 0; i < samples.size(); ++i) {
+    if (samples[i].ns <= 0) continue;
+    record.step = whole ? kTraceAllSteps : static_cast<uint32_t>(i);
+    record.begin_ns = record.end_ns;
+    record.end_ns += samples[i].ns;
+    record.flops = samples[i].flops;
+    record.bytes = samples[i].bytes;
+    record.calls = static_cast<uint32_t>(samples[i].calls);
+    trace::put(record);
   }
 }
 

@@ -21,6 +21,7 @@ class DeviceIsland : public Island {
 
  private:
   void compute(OrtKernelContext* context) override;
+  void trace_steps(const DeviceWorkspace& workspace, const std::vector<profile::Sample>& samples) const noexcept;
 
   const Device& device_;
   const DeviceWorkspace::Tensors tensors_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "element_bytes.h"
+#include "trace.h"
 
 namespace xyntra {
 namespace {
@@ -256,6 +257,7 @@ void DeviceWorkspace::run_in(DeviceQueue& queue, const std::vector<InputView>& v
   if (on_device_) place_tensors(views, results);
   Drained drained(queue);
   bring(queue, views);
+  if (trace::is_on()) started_ns_ = trace::now_ns();
   queue.start(*steps_);
   fetch(queue, results);
   drained.finish();
@@ -264,7 +266,8 @@ void DeviceWorkspace::run_in(DeviceQueue& queue, const std::vector<InputView>& v
 int64_t DeviceWorkspace::run_timed(const std::vector<InputView>& views, const std::vector<void*>& results) {
   DeviceQueue& queue = this->queue(Timing::kWhole);
   run_in(queue, views, results);
-  return queue.times().front();
+  const std::vector<int64_t> times = queue.times();
+  return times.empty() ? 0 : times.front();
 }
 
 void DeviceWorkspace::run(const std::vector<InputView>& views, const std::vector<void*>& results,

@@ -1,0 +1,141 @@
+#include "step_trace.h"
+
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <new>
+#include <utility>
+
+#include "cpu_program.h"
+#include "thread_order.h"
+
+#if defined(__x86_64__)
+#include <x86intrin.h>
+#endif
+
+namespace xyntra {
+namespace {
+
+// The last of a thread's tasks is one of the last of all, or it comes after so many others.
+constexpr std::size_t kLastTasks = 16, kTasksApart = 8;
+
+uint64_t ticks() noexcept {
+#if defined(__x86_64__)
+  return __rdtsc();
+#else
+  return static_cast<uint64_t>(trace::now_ns());
+#endif
+}
+
+}  // namespace
+
+std::unique_ptr<StepTrace::Notes>& StepTrace::kept() noexcept {
+  thread_local std::unique_ptr<Notes> notes;
+  return notes;
+}
+
+void StepTrace::begin() noexcept {
+  notes_ = std::move(kept());
+  if (notes_ == nullptr) notes_.reset(new (std::nothrow) Notes);
+  if (notes_ == nullptr) {
+    island_ = 0;
+    return;
+  }
+  begin_ns_ = trace::now_ns();
+  begin_ticks_ = ticks();
+}
+
+void* StepTrace::shared(const Workspace::Step& step, std::size_t tasks) noexcept {
+  static std::atomic<uint64_t> serials{0};
+  shares_.step = &step;
+  shares_.count = tasks;
+  shares_.serial = serials.fetch_add(1, std::memory_order_relaxed) + 1;
+  shares_.used.store(0, std::memory_order_relaxed);
+  return &shares_;
+}
+
+void StepTrace::run_task(void* shares, std::size_t task) {
+  struct Thread {
+    uint64_t serial = 0;
+    std::size_t mine = 0;
+    uint32_t number = static_cast<uint32_t>(::syscall(SYS_gettid));
+  };
+  thread_local Thread thread;
+  Thread& me = thread;
+  taken_over(shares);
+  auto& s = *static_cast<Shares*>(shares);
+  if (me.serial != s.serial) {
+    me.serial = s.serial;
+    me.mine = s.used.fetch_add(1, std::memory_order_relaxed);
+    if (me.mine < kMostThreads) s.all[me.mine] = {me.number, 0, ticks(), 0};
+  }
+  run_units(*s.step, task);
+  if (me.mine < kMostThreads) {
+    Share& share = s.all[me.mine];
+    if (++share.tasks % kTasksApart == 1 || task + kLastTasks >= s.count) share.end = ticks();
+  }
+  handed_over(shares);
+}
+
+void StepTrace::note(std::size_t i, int64_t calls, int64_t tasks) noexcept {
+  const uint64_t now = ticks();
+  const std::size_t used = std::min(shares_.used.load(std::memory_order_relaxed), kMostThreads);
+  try {
+    notes_->shares.insert(notes_->shares.end(), shares_.all.begin(), shares_.all.begin() + static_cast<std::ptrdiff_t>(used));
+    notes_->steps.push_back({static_cast<uint32_t>(i), static_cast<uint32_t>(used), calls, tasks, now});
+  } catch (const std::bad_alloc&) {
+    notes_->shares.clear();  // then without what was before
+    notes_->steps.clear();
+    begin_ns_ = trace::now_ns();
+    begin_ticks_ = now;
+  }
+  shares_.used.store(0, std::memory_order_relaxed);
+}
+
+void StepTrace::deliver() noexcept {
+  const int64_t end_ns = trace::now_ns();
+  const uint64_t end_ticks = ticks();
+  const double scale =
+      static_cast<double>(end_ns - begin_ns_) / static_cast<double>(std::max<uint64_t>(end_ticks - begin_ticks_, 1));
+  const auto when = [&](uint64_t tick) {
+    const double since = static_cast<double>(static_cast<int64_t>(tick - begin_ticks_)) * scale;
+    return std::clamp(begin_ns_ + static_cast<int64_t>(since), begin_ns_, end_ns);
+  };
+  TraceRecord record;
+  record.name = island_;
+  record.alternative = static_cast<uint16_t>(evaluation_.alternative());
+  int64_t begin_ns = begin_ns_;
+  auto share = notes_->shares.begin();
+  for (const Done& done : notes_->steps) {
+    const PlanStep& step = evaluation_.plan().run[done.step];
+    record.kind = TraceKind::kStep;
+    record.flags = static_cast<uint8_t>(std::min<uint32_t>(done.shares, 255));
+    record.step = done.step;
+    record.thread = 0;
+    record.begin_ns = begin_ns;
+    record.end_ns = std::max(begin_ns, when(done.end));
+    record.flops = done.calls * evaluation_.value(step.flops_expr);
+    record.bytes = done.calls * evaluation_.value(step.bytes_expr);
+    record.calls = static_cast<uint32_t>(done.calls);
+    record.tasks = static_cast<uint32_t>(done.tasks);
+    trace::put(record);
+    const int64_t step_end_ns = record.end_ns;
+    record.kind = TraceKind::kShare;
+    record.flags = 0;
+    record.flops = record.bytes = 0;
+    for (uint32_t k = 0; k < done.shares; ++k, ++share) {
+      record.thread = share->thread;
+      record.tasks = share->tasks;
+      record.begin_ns = std::clamp(when(share->begin), begin_ns, step_end_ns);
+      record.end_ns = std::clamp(when(share->end), record.begin_ns, step_end_ns);
+      trace::put(record);
+    }
+    begin_ns = step_end_ns;
+  }
+  notes_->steps.clear();
+  notes_->shares.clear();
+  kept() = std::move(notes_);
+}
+
+}  // namespace xyntra

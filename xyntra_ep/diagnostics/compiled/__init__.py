@@ -1,0 +1,1 @@
+"""Models that are compiled ahead of time."""
