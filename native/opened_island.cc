@@ -13,9 +13,13 @@ const PlanIsland& checked(const UsablePlan& usable, std::size_t number) {
   return usable.plan->islands[number];
 }
 
-// Throws where it is asked for one that is not among them.
+const ConstantView& constant(const std::vector<ConstantView>& constants, std::size_t i) {
+  if (i >= constants.size()) throw Error(kInvalidArgument, "the island has other constants");
+  return constants[i];
+}
+
 Constants known(const std::vector<ConstantView>& constants) {
-  return {[&](std::size_t i) { return constants.at(i).data; }, [&](std::size_t i) { return constants.at(i).bytes; }};
+  return {[&](std::size_t i) { return constant(constants, i).data; }, [&](std::size_t i) { return constant(constants, i).bytes; }};
 }
 
 }  // namespace

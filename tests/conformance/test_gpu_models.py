@@ -102,7 +102,7 @@ def compile_session(graph: Graph, architecture: str, precisions: Sequence[str], 
     for precision in precisions:
         options = parse({"backend": "cuda", "precision": precision, "cache_dir": str(cache)})
         hash128 = hash128_of(registration.library())
-        work, result = planner._planned(graph, options, built_in(), Placement(device=known_target(architecture)), hash128)
+        work, result = planner.planned(graph, options, built_in(), Placement(device=known_target(architecture)), hash128)
         assert not work.precision.shortfall and not work.declined and not result.failures
         reports = {k.symbol: read_report(work.context.root.path / k.path, k.symbol) for k in result.kernels}
         assert reports and all(reports.values())

@@ -117,7 +117,7 @@ def test_the_architecture_names_a_file_for_each_step() -> None:
 
 
 def test_each_package_says_what_it_is_and_holds_no_code_of_its_own() -> None:
-    """A docstring, imports and `__all__`; two of them import on first use."""
+    """A docstring, imports and `__all__`; some of them import on first use."""
     for file in sorted(path for package in PACKAGES for path in (ROOT / package).rglob("__init__.py")):
         tree = ast.parse(file.read_text(encoding="utf-8"))
         assert ast.get_docstring(tree), f"{name_of(file)}: no docstring"

@@ -21,8 +21,8 @@ _SHAPES_AT_MOST = 256  # that an island remembers: who feeds more sizes asks nat
 
 
 class OpenedIsland:
-    """``constants``: in the order of ``entry``; they are read while the island is opened and not afterwards. Tensors are contiguous,
-    and given by their addresses. Any number of threads may run it."""
+    """``constants``: in the order of ``entry``; they are read while the island is opened and not afterwards. Tensors are
+    contiguous, and given by their addresses. Any number of threads may run it."""
 
     def __init__(self, plan: bytes, number: int, entry: IslandEntry, constants: Sequence[NDArray[Any]]) -> None:
         self._library = registration.library()

@@ -33,7 +33,8 @@ def _close(ours: Array, wanted: Array, most: float = MAX_ERROR) -> None:
 
 def _softmax(x: Array, axis: int = -1) -> Array:
     e: Array = np.exp(x - x.max(axis, keepdims=True))
-    return e / e.sum(axis, keepdims=True)
+    found: Array = e / e.sum(axis, keepdims=True)
+    return found
 
 
 @pytest.mark.parametrize(
@@ -181,6 +182,7 @@ def test_types_follow_numpy() -> None:
         assert ops.gelu(_floats(3).astype(np.float64)).dtype == np.float64
 
 
+_HEADS = _floats(1, 2, 5, 8)
 _WRONG: list[tuple[Callable[[], object], type[Exception], str]] = [
     (lambda: ops.matmul(_floats(3, 4), _floats(5, 6)), ValueError, "do not fit: 4 is not 5"),
     (lambda: ops.matmul(_floats(2, 3, 4), _floats(3, 4, 5)), ValueError, "cannot be broadcast"),
@@ -189,9 +191,9 @@ _WRONG: list[tuple[Callable[[], object], type[Exception], str]] = [
     (lambda: ops.conv2d(_floats(1, 3, 5, 5), _floats(4, 2, 3, 3)), ValueError, "an input of 3 channels"),
     (lambda: ops.conv2d(_floats(1, 3, 2, 2), _floats(4, 3, 3, 3)), ValueError, "is larger than the padded input"),
     (lambda: ops.conv2d(_floats(1, 3, 5, 5), _floats(4, 3, 3, 3), stride=2, padding="same"), ValueError, "strided"),
-    (lambda: ops.attention(_floats(1, 4, 5, 8), *[_floats(1, 2, 5, 8)] * 2), ValueError, "without enable_gqa"),
-    (lambda: ops.attention(*[_floats(1, 2, 5, 8)] * 3, dropout_p=0.1), ValueError, "no random numbers"),
-    (lambda: ops.attention(*[_floats(1, 2, 5, 8)] * 3, attn_mask=_floats(4, 5)), ValueError, "cannot be broadcast"),
+    (lambda: ops.attention(_floats(1, 4, 5, 8), _HEADS, _HEADS), ValueError, "without enable_gqa"),
+    (lambda: ops.attention(_HEADS, _HEADS, _HEADS, dropout_p=0.1), ValueError, "no random numbers"),
+    (lambda: ops.attention(_HEADS, _HEADS, _HEADS, attn_mask=_floats(4, 5)), ValueError, "cannot be broadcast"),
     (lambda: ops.layer_norm(_floats(3, 4), (3,)), ValueError, "does not fit an input of (3, 4)"),
     (lambda: ops.softmax(_floats(3, 4), 2), IndexError, "dimension 2 of an array of 2"),
     (lambda: ops.gelu(_floats(3), approximate="tan"), ValueError, "approximate must be"),

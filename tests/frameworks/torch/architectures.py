@@ -11,21 +11,26 @@ import transformers
 
 try:
     from torchvision import models
+except ModuleNotFoundError:
+    models = None
 except RuntimeError:  # built for another PyTorch: it imports once these are declared, which no model here calls
     _LIBRARY = torch.library.Library("torchvision", "DEF")
     for _name in ("nms", "qnms"):
         _LIBRARY.define(f"{_name}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
     from torchvision import models
 
+__all__ = ["ARCHITECTURES", "Architecture", "models"]
+
 Built = tuple[torch.nn.Module, Mapping[str, torch.Tensor]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Architecture:
-    """``build`` gives a model and the arguments of its call."""
+    """``build`` gives a model and the arguments of its call. ``needs``: the package that has it."""
 
     name: str
     build: Callable[[], Built]
+    needs: str = "transformers"
 
 
 def _tokens(*shape: int) -> torch.Tensor:
@@ -59,7 +64,7 @@ def _causal(kind: str, **more: Any) -> Callable[[], Built]:
         config = getattr(transformers, f"{kind}Config")(**_SMALL | {"max_position_embeddings": 40} | more)
         model = getattr(transformers, f"{kind}ForCausalLM")(_without_dropout(config))
         tokens = _tokens(2, 17)
-        return model, {"input_ids": tokens, "labels": tokens, "use_cache": False}  # type: ignore[dict-item]  # a flag
+        return model, {"input_ids": tokens, "labels": tokens, "use_cache": False}
 
     return build
 
@@ -150,10 +155,10 @@ ARCHITECTURES = [
     Architecture(name="vit", build=_vision("ViT", **_VIT)),
     Architecture(name="deit", build=_vision("DeiT", **_VIT)),
     Architecture(name="convnext", build=_vision("ConvNext", 64, hidden_sizes=[8, 16, 24, 32], depths=[1, 1, 1, 1])),
-    Architecture(name="resnet18", build=_torchvision("resnet18")),
-    Architecture(name="mobilenet_v2", build=_torchvision("mobilenet_v2")),
-    Architecture(name="mobilenet_v3", build=_torchvision("mobilenet_v3_small")),
-    Architecture(name="squeezenet", build=_torchvision("squeezenet1_1")),
-    Architecture(name="shufflenet", build=_torchvision("shufflenet_v2_x0_5")),
-    Architecture(name="densenet", build=_densenet),
+    Architecture(name="resnet18", build=_torchvision("resnet18"), needs="torchvision"),
+    Architecture(name="mobilenet_v2", build=_torchvision("mobilenet_v2"), needs="torchvision"),
+    Architecture(name="mobilenet_v3", build=_torchvision("mobilenet_v3_small"), needs="torchvision"),
+    Architecture(name="squeezenet", build=_torchvision("squeezenet1_1"), needs="torchvision"),
+    Architecture(name="shufflenet", build=_torchvision("shufflenet_v2_x0_5"), needs="torchvision"),
+    Architecture(name="densenet", build=_densenet, needs="torchvision"),
 ]

@@ -32,6 +32,7 @@ def _written(x: torch.Tensor) -> torch.Tensor:
     return y * x
 
 
+_ATTENTION = "aten._scaled_dot_product_flash_attention_for_cpu"
 _X = ((3, 4, 5),)
 _TWO = ((3, 4, 5), (4, 1))
 
@@ -131,7 +132,7 @@ CALLS = [
         name="attention.groups",
         function=lambda q, k, v: F.scaled_dot_product_attention(q, k, v, enable_gqa=True),
         shapes=((2, 4, 5, 8), (2, 2, 7, 8), (2, 2, 7, 8)),
-        left=("aten._scaled_dot_product_flash_attention_for_cpu.default", "aten._scaled_dot_product_flash_attention_for_cpu_backward.default"),
+        left=(f"{_ATTENTION}.default", f"{_ATTENTION}_backward.default"),
     ),
     Call(
         name="embedding",
@@ -146,5 +147,10 @@ CALLS = [
         left=("aten.index_put.default",),
     ),
     Call(name="copy", function=_written, shapes=_X),
-    Call(name="cross_entropy", function=lambda x: F.cross_entropy(x, torch.tensor([1, 0, 3])), shapes=((3, 4),), left=("aten.scatter.value",)),
+    Call(
+        name="cross_entropy",
+        function=lambda x: F.cross_entropy(x, torch.tensor([1, 0, 3])),
+        shapes=((3, 4),),
+        left=("aten.scatter.value",),
+    ),
 ]  # fmt: skip

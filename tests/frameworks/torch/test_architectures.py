@@ -39,6 +39,7 @@ def test_architecture(name: str) -> None:
     from xyntra_ep.frameworks.torch.record import Direction
 
     [architecture] = [row for row in ARCHITECTURES if row.name == name]
+    pytest.importorskip(architecture.needs)
     with fresh():
         found = errors(*architecture.build())
         claimed = share(Direction.INFERENCE), share(Direction.BACKWARD)
@@ -60,11 +61,12 @@ def test_batch_normalisation_in_training() -> None:
     """Of a net without kinks, so that rounding decides nothing: the statistics of a batch amplify what a kink makes of it."""
     import torch
 
-    from tests.frameworks.torch.architectures import models
+    from tests.frameworks.torch import architectures
     from tests.frameworks.torch.compare import errors, fresh
 
+    pytest.importorskip("torchvision")
     with fresh():
-        model = models.resnet18(num_classes=10)
+        model = architectures.models.resnet18(num_classes=10)
         for module in model.modules():
             for name, child in module.named_children():
                 if isinstance(child, torch.nn.ReLU):

@@ -3,6 +3,7 @@ and against finite differences of themselves."""
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -17,8 +18,7 @@ Case = tuple[Callable[..., Any], str, Sequence[tuple[int, ...]]]
 
 
 def _cases() -> dict[str, Case]:
-    from xyntra_ep.tracea import ops
-
+    ops: Any = importlib.import_module("xyntra_ep.frameworks.ops")  # called with operands that a list holds
     pair = ((2, 2, 4, 8),) * 3
     return {
         "matmul": (ops.matmul, "torch.matmul", ((2, 3, 4), (4, 5))),
@@ -43,8 +43,8 @@ def _cases() -> dict[str, Case]:
 
 
 _NAMES = (
-    "matmul", "linear", "conv2d", "attention", "attention.causal", "attention.groups", "layer_norm", "rms_norm", "softmax", "gelu",
-    "gelu.tanh", "fused",
+    "matmul", "linear", "conv2d", "attention", "attention.causal", "attention.groups", "layer_norm", "rms_norm", "softmax",
+    "gelu", "gelu.tanh", "fused",
 )  # fmt: skip
 
 

@@ -5,8 +5,8 @@
 >>> ops.softmax(np.zeros((1, 4), np.float32)).tolist()
 [[0.25, 0.25, 0.25, 0.25]]
 
-Names of arguments and what is refused are PyTorch's, for `matmul` NumPy's. The result is an array of the library that the operands
-are of. The first call of an operation compiles it for all sizes; read next: docs/pytorch.md.
+Names of arguments and what is refused are PyTorch's, for `matmul` NumPy's. The result is an array of the library that the
+operands are of. The first call of an operation compiles it for all sizes; read next: docs/pytorch.md.
 """
 
 from importlib import import_module

@@ -79,7 +79,6 @@ def run(
 ) -> Any:
     """Compute into a new array of ``shape`` and type ``result``, or into ``out``."""
     views = [library.view(array) if array is not None else None for array in operands]
-    given = [view for view in views if view is not None]
     if is_interpreted():
         value = _interpret(operation, views).astype(_numpy_name(result), copy=False)
         target = library.empty(shape, result) if out is None else out
@@ -88,7 +87,7 @@ def run(
         return library.finish(target) if out is None else out
     compiled = _compiled(operation, views)
     direct = out is not None and _checked_out(library, out, shape, result).owner is not None and _is_contiguous(library, out)
-    target = out if direct and not _overlap(library, out, given) else library.empty(shape, result)
+    target = out if direct else library.empty(shape, result)
     inputs = [view for view in (views[i] for i in compiled.order) if view is not None]
     shapes = tuple(view.shape for view in inputs)
     addresses = [view.address for view in inputs]
@@ -119,12 +118,6 @@ def _is_contiguous(library: Library, out: Any) -> bool:
 
 def _address_of(out: Any) -> int:
     return int(out.ctypes.data) if isinstance(out, np.ndarray) else int(out.data_ptr()) if hasattr(out, "data_ptr") else 0
-
-
-def _overlap(library: Library, out: Any, views: Sequence[View]) -> bool:
-    begin = _address_of(out)
-    end = begin + out.nbytes
-    return any(view.address < end and begin < view.address + view.owner.nbytes for view in views)
 
 
 def _numpy_name(name: str) -> str:

@@ -22,7 +22,8 @@ _COMPARISONS: Mapping[type[ast.cmpop], tuple[str, str]] = {
     ast.Eq: ("Equal", "eq"),
 }  # fmt: skip
 FUNCTIONS: Mapping[str, tuple[str, int]] = {  # of ONNX, and how many arguments it has; PyTorch's have the same names as ours
-    "relu": ("Relu", 1), "exp": ("Exp", 1), "log": ("Log", 1), "sqrt": ("Sqrt", 1), "tanh": ("Tanh", 1), "sigmoid": ("Sigmoid", 1),
+    "relu": ("Relu", 1), "exp": ("Exp", 1), "log": ("Log", 1), "sqrt": ("Sqrt", 1), "tanh": ("Tanh", 1),
+    "sigmoid": ("Sigmoid", 1),
     "erf": ("Erf", 1), "abs": ("Abs", 1), "sin": ("Sin", 1), "cos": ("Cos", 1), "floor": ("Floor", 1), "ceil": ("Ceil", 1),
     "reciprocal": ("Reciprocal", 1), "gelu": ("Gelu", 1), "silu": ("Swish", 1), "softplus": ("Softplus", 1),
     "maximum": ("Max", 2), "minimum": ("Min", 2), "where": ("Where", 3),

@@ -316,7 +316,7 @@ class Call:
         settings: tuple[Any, ...] = (),
         floats: int | None = None,
     ) -> Any:
-        """``reference``: the same in PyTorch, given the module, for gradients. ``floats``: how many operands decide on the type."""
+        """``reference``: the same in PyTorch, given the module, for gradients. ``floats``: how many operands have the type."""
         result = self.result_type(floats)
         operation = Operation(name=self.name, settings=settings, build=build, fixed=fixed)
 

@@ -2,7 +2,7 @@
 
     FX graph -> Conversion -> planner -> islands -> FX graph with a module in the place of each island
 
-It is planned at its first run, when the weights are at hand. A call is in an island with all that it became, or stays with PyTorch.
+It is planned at its first run, when the weights are at hand. A call is in islands with all that it became, or PyTorch's.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class _Kept:
         return cls(tensor, tensor.data_ptr(), tensor._version)
 
     def is_still(self, tensor: torch.Tensor) -> bool:
-        return tensor.data_ptr() == self.address and tensor._version == self.version
+        return bool(tensor.data_ptr() == self.address and tensor._version == self.version)
 
 
 class CompiledGraph:
@@ -102,8 +102,10 @@ def compiled(
     opened = plan.opened()
     _record(conversion, opened, direction)
     if not opened.islands:
-        return module.forward
-    return _with_islands(conversion, opened).forward
+        whole: Callable[..., Any] = module.forward
+        return whole
+    parts: Callable[..., Any] = _with_islands(conversion, opened).forward
+    return parts
 
 
 def _planned(module: GraphModule, constants: Mapping[FxNode, torch.Tensor], options: Options) -> tuple[Conversion, PlannedGraph]:

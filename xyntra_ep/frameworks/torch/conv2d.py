@@ -1,4 +1,4 @@
-"""Convolutions in PyTorch models by our kernels: a module in the place of nn.Conv2d, and a patch for models that are as they are."""
+"""Convolutions of PyTorch models by our kernels: a module in the place of nn.Conv2d, and a patch for models as they are."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def _convolution(counts: Counts, *args: Any, **kwargs: Any) -> torch.Tensor:
             counts.add()
             return result
     counts.add(reason)
-    return _original(*args, **kwargs)  # type: ignore[no-any-return]  # torch has no types
+    return _original(*args, **kwargs)
 
 
 class TraceaConv2d(torch.nn.Conv2d):

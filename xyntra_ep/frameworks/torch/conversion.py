@@ -31,8 +31,8 @@ ATEN = "aten"  # the domain of what stays with PyTorch
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AtenRow:
-    """``name``: as FX prints it ("aten.relu.default"). ``convert`` adds nodes to the draft and returns the result's name, or one for
-    each result, None where a result cannot be had; it raises UnsupportedError for what it does not cover."""
+    """``name``: as FX prints it ("aten.relu.default"). ``convert`` adds nodes to the draft and returns the result's name, or one
+    for each result, None where a result cannot be had; it raises UnsupportedError for what it does not cover."""
 
     name: str
     convert: Callable[[Conversion, FxNode], Result]
@@ -163,8 +163,8 @@ class Conversion:
 
     def _call(self, node: FxNode) -> None:
         if node.target is operator.getitem and (source := node.args[0]) in self._results:
-            results, index = self._results[source], node.args[1]  # type: ignore[index]  # it is a node, as it has results
-            name = results[index]  # type: ignore[index]  # of a tuple
+            results, index = self._results[source], node.args[1]
+            name = results[index]
             assert name is not None, "such a call was made opaque"
             self.names[node] = name
             return
@@ -194,13 +194,13 @@ class Conversion:
                 return ""
             users = [user for user in node.users if user.target is operator.getitem]
             for user in users:
-                if results[user.args[1]] is None:  # type: ignore[index]  # of a tuple
+                if results[user.args[1]] is None:
                     raise UnsupportedError(f"result {user.args[1]} is not computed")
             final = list(results)
             for user in users:
-                made = results[user.args[1]]  # type: ignore[index]  # of a tuple
+                made = results[user.args[1]]
                 assert made is not None
-                final[user.args[1]] = self._named(user, self.cast(made, dtype_of(meta(user))), meta(user))  # type: ignore[index]
+                final[user.args[1]] = self._named(user, self.cast(made, dtype_of(meta(user))), meta(user))
             self._results[node] = final
             self.names[node] = node.name
             return ""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import numpy as np
+from typing import Any
+
 import torch
 from numpy.typing import NDArray
 
@@ -22,7 +23,8 @@ OURS: dict[torch.dtype, DType] = {
 THEIRS = {ours: theirs for theirs, ours in OURS.items()}
 
 
-def array_of(tensor: torch.Tensor) -> NDArray[np.generic]:
+def array_of(tensor: torch.Tensor) -> NDArray[Any]:
     """The tensor's memory as numpy sees it, contiguous; bfloat16 as uint16."""
     tensor = tensor.detach().contiguous()
-    return (tensor.view(torch.uint16) if tensor.dtype is torch.bfloat16 else tensor).numpy()
+    found: NDArray[Any] = (tensor.view(torch.uint16) if tensor.dtype is torch.bfloat16 else tensor).numpy()
+    return found

@@ -1,4 +1,4 @@
-"""Gradients of single operations: forward by the operation's kernel, backward by a graph of ATen's that is compiled as any other."""
+"""Gradients of single operations: forward by the operation's kernel, backward by a graph of ATen's that is compiled as others."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def differentiable(
     compute: Compute, reference: Callable[[Any], Compute], key: tuple[Any, ...], operands: Sequence[torch.Tensor | None]
 ) -> torch.Tensor:
     """``compute`` of the operands, with the gradient of what ``reference`` gives for `torch`: the same in ATen's operators."""
-    return _Differentiable.apply(compute, reference, key, *operands)  # type: ignore[no-any-return]  # torch has no types
+    return _Differentiable.apply(compute, reference, key, *operands)
 
 
 class _Differentiable(torch.autograd.Function):

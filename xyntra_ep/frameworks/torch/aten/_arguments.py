@@ -11,7 +11,7 @@ from xyntra_ep.errors import UnsupportedError
 
 
 def arguments(node: FxNode) -> dict[str, Any]:
-    schema = node.target._schema  # type: ignore[union-attr]  # of an ATen operator, as rows are for these
+    schema = node.target._schema
     found = {argument.name: argument.default_value for argument in schema.arguments if argument.has_default_value()}
     names = [argument.name for argument in schema.arguments if not argument.kwarg_only]
     return {**found, **dict(zip(names, node.args, strict=False)), **node.kwargs}

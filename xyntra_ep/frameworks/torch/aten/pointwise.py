@@ -171,7 +171,7 @@ def _leaky_relu(c: Conversion, node: FxNode) -> str:
 def _test(op: str) -> Convert:
     def convert(c: Conversion, node: FxNode) -> str:
         x = c.value(node.args[0])
-        if not dtype_of(meta(node.args[0])).is_float:  # type: ignore[arg-type]  # it is a node, as it is a value
+        if not dtype_of(meta(node.args[0])).is_float:
             raise UnsupportedError("of integers")
         return c.node(op, x, dtype=DType.BOOL)
 

@@ -153,7 +153,7 @@ def _need_batch(x: Any, axes: int) -> None:
 
 
 def _adaptive_average(c: Conversion, node: FxNode) -> str:
-    if any(size != 1 for size in node.args[1]):  # type: ignore[union-attr]  # a list
+    if any(size != 1 for size in node.args[1]):
         raise UnsupportedError("an adaptive pool of several elements")
     return c.node("GlobalAveragePool", c.value(node.args[0]))
 

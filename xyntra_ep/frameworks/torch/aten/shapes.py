@@ -28,12 +28,12 @@ def _reshaped(c: Conversion, node: FxNode) -> str:
 
 def _permute(c: Conversion, node: FxNode) -> str:
     count = rank(node)
-    return c.node("Transpose", c.value(node.args[0]), perm=[normal(int(axis), count) for axis in node.args[1]])  # type: ignore[arg-type,union-attr]
+    return c.node("Transpose", c.value(node.args[0]), perm=[normal(int(axis), count) for axis in node.args[1]])
 
 
 def _transpose(c: Conversion, node: FxNode) -> str:
     count = rank(node)
-    a, b = (normal(int(axis), count) for axis in node.args[1:])  # type: ignore[arg-type]
+    a, b = (normal(int(axis), count) for axis in node.args[1:])
     order = list(range(count))
     order[a], order[b] = b, a
     return c.node("Transpose", c.value(node.args[0]), perm=order)
@@ -41,7 +41,7 @@ def _transpose(c: Conversion, node: FxNode) -> str:
 
 def _expand(c: Conversion, node: FxNode) -> str:
     x = c.value(node.args[0])
-    old, new = meta(node.args[0]).shape, meta(node).shape  # type: ignore[arg-type]  # a node, as it is a value
+    old, new = meta(node.args[0]).shape, meta(node).shape
     kept = [1] * (len(new) - len(old)) + [*old]
     # what has its size already may meet a 1, which asks nothing of it
     sizes = [1 if i >= len(new) - len(old) and str(a) == str(b) else b for i, (a, b) in enumerate(zip(kept, new, strict=True))]
@@ -51,7 +51,7 @@ def _expand(c: Conversion, node: FxNode) -> str:
 def _copy(c: Conversion, node: FxNode) -> str:
     """What is copied into a tensor, as large as that is."""
     x = c.cast(c.value(node.args[1]), c.dtype_of(node))
-    old, new = meta(node.args[1]).shape, meta(node).shape  # type: ignore[arg-type]  # a node, as it is a value
+    old, new = meta(node.args[1]).shape, meta(node).shape
     return c.node("Identity", x) if [*map(str, old)] == [*map(str, new)] else c.node("Expand", x, c.shape(new))
 
 
@@ -158,7 +158,7 @@ def _pad(c: Conversion, node: FxNode) -> str:
 
 
 def _repeat(c: Conversion, node: FxNode) -> str:
-    repeats = known_ints(node.args[1], "a repetition")  # type: ignore[arg-type]  # a list
+    repeats = known_ints(node.args[1], "a repetition")
     x, missing = c.value(node.args[0]), len(repeats) - rank(node.args[0])
     if missing:
         x = c.node("Unsqueeze", x, c.draft.ints(*range(missing)))
@@ -226,6 +226,8 @@ ROWS = [
     AtenRow(name="aten.full_like.default", convert=_full),
     AtenRow(name="aten.fill.Scalar", convert=_full),
     *(AtenRow(name=f"aten.{name}.default", convert=_constant(0)) for name in ("zeros", "zeros_like", "new_zeros")),
+    # memory with whatever is in it: zeros as well as anything, which nobody computes where all of it is written over
+    *(AtenRow(name=f"aten.{name}.default", convert=_constant(0)) for name in ("new_empty", "new_empty_strided", "empty_like")),
     *(AtenRow(name=f"aten.{name}.default", convert=_constant(1)) for name in ("ones", "ones_like", "new_ones")),
     AtenRow(name="aten.scalar_tensor.default", convert=_scalar),
     *(AtenRow(name=f"aten.arange.{name}", convert=_arange) for name in ("start_step", "start", "default")),
