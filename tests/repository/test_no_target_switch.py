@@ -64,7 +64,7 @@ def test_opencl_is_a_table() -> None:
     assert len(text.splitlines()) <= MOST_LINES
 
 
-OWN = re.compile(r"(xyntra_ep/tracea/(backends|emitters|runtime(/children)?)|native|tests/.*)/[^/]*opencl[^/]*")
+OWN = re.compile(r"(xyntra_ep/tracea/(backends|emitters|runtime(/children)?)|native|tests/.*)/[^/]*opencl[^/]*|native/opencl/.*")
 # Where people read what there is, or choose what to install.
 TOLD = ("docs/", "tests/", "README.md", "CHANGELOG.md", "CONTRIBUTING.md", "pyproject.toml", ".github/", ".ci/")
 
