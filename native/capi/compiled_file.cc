@@ -8,6 +8,7 @@
 #include "element_bytes.h"
 #include "open_nodes.h"
 #include "ort.h"
+#include "shared_threads.h"
 
 namespace xyntra {
 namespace {
@@ -128,6 +129,8 @@ CompiledFile::CompiledFile(std::string_view bytes, const std::string& folder, co
     const auto found = number.find(output.name);
     if (found == number.end() || found->second < inputs_.size())
       throw Error(kNotImplemented, "output '" + output.name + "' is made by no node that was compiled");
+    if (std::find(output_of_.begin(), output_of_.end(), found->second) != output_of_.end())
+      throw Error(kInvalidArgument, "two outputs are named '" + output.name + "'");
     output_of_.push_back(found->second);
   }
 }
@@ -144,70 +147,53 @@ std::vector<CompiledFile::Value> CompiledFile::values_of(const std::vector<Calle
   return values;
 }
 
-// What later nodes need is computed: the last node's outputs need only their sizes.
-std::vector<std::vector<int64_t>> CompiledFile::output_dims(const std::vector<CallersTensor>& inputs) const {
+// `outputs`: the caller's; null where only their sizes are asked for, which the last node finds without computing anything.
+std::vector<CompiledFile::Value> CompiledFile::carried_out(const std::vector<CallersTensor>& inputs,
+                                                           const std::vector<CallersTensor>* outputs, const Tasks& tasks) const {
   std::vector<Value> values = values_of(inputs);
-  class Alone final : public Tasks {
-   public:
-    void run(void (*task)(void*, std::size_t), std::size_t count, void* step) const override {
-      for (std::size_t i = 0; i < count; ++i) task(step, i);
-    }
-  };
-  for (std::size_t n = 0; n < nodes_.size(); ++n) {
-    const Node& node = nodes_[n];
+  for (const Node& node : nodes_) {
     std::vector<InputView> views;
     for (const std::size_t i : node.reads) views.push_back({values[i].data, values[i].dims.data(), values[i].dims.size()});
     OpenedIsland::Run run(*node.island, views);
     for (std::size_t k = 0; k < node.makes.size(); ++k) values[node.makes[k]].dims = run.output_dims(k);
-    if (n + 1 == nodes_.size()) break;
+    if (outputs == nullptr && &node == &nodes_.back()) break;
     std::vector<void*> made;
-    for (const std::size_t i : node.makes) {
-      values[i].owned = MemoryBlock(tensor_bytes(elem_types_[i], values[i].dims.data(), values[i].dims.size()) + kSpareBytes, "a tensor");
-      values[i].data = values[i].owned.data();
-      made.push_back(values[i].owned.data());
-    }
+    for (const std::size_t i : node.makes) made.push_back(room_for(i, values[i], outputs));
     run.bind(made);
-    run.carry_out(Alone());
+    run.carry_out(tasks);
     run.end();
   }
+  return values;
+}
+
+void* CompiledFile::room_for(std::size_t tensor, Value& value, const std::vector<CallersTensor>* outputs) const {
+  const auto output = std::find(output_of_.begin(), output_of_.end(), tensor);
+  if (outputs == nullptr || output == output_of_.end()) {
+    value.owned = MemoryBlock(tensor_bytes(elem_types_[tensor], value.dims.data(), value.dims.size()) + kSpareBytes, "a tensor");
+    value.data = value.owned.data();
+    return value.owned.data();
+  }
+  const auto place = static_cast<std::size_t>(output - output_of_.begin());
+  const CallersTensor& given = (*outputs)[place];
+  const std::string name = "output '" + outputs_[place].name + "'";
+  if (given.elem_type != elem_types_[tensor]) throw Error(kInvalidArgument, name + " has elements of another type");
+  if (given.dims != value.dims)
+    throw Error(kInvalidArgument, name + " is " + dims_text(value.dims) + ", the one that is given " + dims_text(given.dims));
+  value.data = given.data;
+  return given.data;
+}
+
+std::vector<std::vector<int64_t>> CompiledFile::output_dims(const std::vector<CallersTensor>& inputs) const {
+  const std::vector<Value> values = carried_out(inputs, nullptr, SharedThreads(1));
   std::vector<std::vector<int64_t>> dims;
   for (const std::size_t i : output_of_) dims.push_back(values[i].dims);
   return dims;
 }
 
 void CompiledFile::run(const std::vector<CallersTensor>& inputs, const std::vector<CallersTensor>& outputs, const Tasks& tasks) const {
-  std::vector<Value> values = values_of(inputs);
   if (outputs.size() != outputs_.size())
     throw Error(kInvalidArgument, "the model has " + std::to_string(outputs_.size()) + " outputs, " + std::to_string(outputs.size()) + " are given");
-  for (const Node& node : nodes_) {
-    std::vector<InputView> views;
-    for (const std::size_t i : node.reads) views.push_back({values[i].data, values[i].dims.data(), values[i].dims.size()});
-    OpenedIsland::Run run(*node.island, views);
-    std::vector<void*> made;
-    for (std::size_t k = 0; k < node.makes.size(); ++k) {
-      const std::size_t i = node.makes[k];
-      Value& value = values[i];
-      value.dims = run.output_dims(k);
-      const auto output = std::find(output_of_.begin(), output_of_.end(), i);
-      if (output == output_of_.end()) {
-        value.owned = MemoryBlock(tensor_bytes(elem_types_[i], value.dims.data(), value.dims.size()) + kSpareBytes, "a tensor");
-        value.data = value.owned.data();
-        made.push_back(value.owned.data());
-        continue;
-      }
-      const auto place = static_cast<std::size_t>(output - output_of_.begin());
-      const CallersTensor& given = outputs[place];
-      const std::string name = "output '" + outputs_[place].name + "'";
-      if (given.elem_type != elem_types_[i]) throw Error(kInvalidArgument, name + " has elements of another type");
-      if (given.dims != value.dims)
-        throw Error(kInvalidArgument, name + " is " + dims_text(value.dims) + ", the one that is given " + dims_text(given.dims));
-      value.data = given.data;
-      made.push_back(given.data);
-    }
-    run.bind(made);
-    run.carry_out(tasks);
-    run.end();
-  }
+  carried_out(inputs, &outputs, tasks);
 }
 
 }  // namespace xyntra

@@ -50,6 +50,9 @@ class CompiledFile {
   };
 
   std::vector<Value> values_of(const std::vector<CallersTensor>& inputs) const;
+  std::vector<Value> carried_out(const std::vector<CallersTensor>& inputs, const std::vector<CallersTensor>* outputs,
+                                 const Tasks& tasks) const;
+  void* room_for(std::size_t tensor, Value& value, const std::vector<CallersTensor>* outputs) const;
 
   std::vector<OnnxTensorType> inputs_, outputs_;
   std::vector<std::size_t> output_of_;  // the tensor that each output is

@@ -29,6 +29,8 @@ using xyntra::MemoryBlock;
 
 namespace {
 
+constexpr uint32_t kMostThreads = 1024;  // they stay: more are a mistake
+
 thread_local std::string last_error;
 
 // Wrong in the call, not in the model.
@@ -205,6 +207,7 @@ TraceaModelOptions known(const TraceaModelOptions* given) {
   if (given == nullptr) return options;
   if (given->struct_size < sizeof(std::size_t) || given->struct_size > (std::size_t{1} << 16)) throw Misused("struct_size of the options is not set");
   std::memcpy(&options, given, std::min(given->struct_size, sizeof options));
+  if (options.threads > kMostThreads) throw Misused("the options ask for more than " + std::to_string(kMostThreads) + " threads");
   return options;
 }
 

@@ -28,8 +28,9 @@ from xyntra_ep import cli
 from xyntra_ep.diagnostics.explain import explain
 from xyntra_ep.errors import ConfigError, XyntraError
 from xyntra_ep.provider import registration
-from xyntra_ep.tracea.doctor.profile import this_machine
+from xyntra_ep.tracea.doctor.profile import profile, this_machine
 from xyntra_ep.tracea.planning.compiled_model import read_compiled_model
+from xyntra_ep.tracea.planning.manifest import VERSION as PLAN_VERSION
 from xyntra_ep.tracea.semantic_ir.capabilities import Isa
 
 pytestmark = [pytest.mark.native, pytest.mark.compiler("cc")]
@@ -189,6 +190,20 @@ def test_compatibility_is_declared_and_judged(tmp_path: Path, monkeypatch: pytes
         assert verdict(info) == verdicts.EP_SUPPORTED_PREFER_RECOMPILATION
     assert verdict(info.replace("xyntra-compiled 1 ", "xyntra-compiled 9 ")) == verdicts.EP_UNSUPPORTED
     assert verdict("somebody else's") == verdicts.EP_NOT_APPLICABLE
+
+
+@pytest.mark.parametrize("widest", ["", "avx512", "avx2", "scalar"])
+def test_native_code_and_the_doctor_see_the_same_processor(widest: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    from onnxruntime.capi import _pybind_state as C
+
+    registration.register()
+    monkeypatch.setenv("XYNTRA_ISA", widest)
+    every, here = profile(), this_machine()
+    devices = [device for device in ort.get_ep_devices() if device.ep_name == "XyntraEP"][:1]
+    for feature in (*every.features, "avx1024"):
+        verdict = C.get_model_compatibility_for_ep_devices(devices, f"xyntra-compiled 1 {PLAN_VERSION} 0.1.0 one:{feature}")
+        has = feature in here.features and (here.tiles_granted or not feature.startswith("amx_"))
+        assert (verdict != C.OrtCompiledModelCompatibility.EP_UNSUPPORTED) == has, feature
 
 
 def test_explain_says_that_it_was_compiled(tmp_path: Path) -> None:

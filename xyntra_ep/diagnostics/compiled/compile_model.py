@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from xyntra_ep.errors import ConfigError, XyntraError
 from xyntra_ep.options import InstructionSets, Precision
 from xyntra_ep.provider import registration
 from xyntra_ep.provider.ahead import Made, collected
+from xyntra_ep.tracea.runtime.hashing import hash128_of
 from xyntra_ep.wording import counted
 
 # What servers and laptops have; products in bfloat16 want AMD's instructions for them, too.
@@ -102,8 +102,9 @@ def compile_model(
 
 def _told(output: Path, made: Sequence[Made], digests: tuple[str, ...], embed: bool, weights: Path | None) -> CompiledFile:
     files = [output, *([weights] if weights is not None and weights.exists() else [])]
-    if not embed:
-        files += sorted(output.parent.glob(f"{output.stem}_*.xyntra"), key=os.path.getmtime)[-len(made) :]
+    if not embed:  # as native/compiled/context_nodes.cc names them
+        hash128 = hash128_of(registration.library())
+        files += [output.with_name(f"{output.stem}_{hash128(one.data).hex()[:16]}.xyntra") for one in made]
     reports = [json.loads(one.report) for one in made]
     return CompiledFile(
         path=output,

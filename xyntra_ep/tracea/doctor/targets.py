@@ -6,11 +6,11 @@ import platform
 
 from xyntra_ep.errors import ConfigError
 from xyntra_ep.options import NATIVE
-from xyntra_ep.tracea.doctor.profile import Machine, capabilities
-from xyntra_ep.tracea.semantic_ir.capabilities import Capabilities
+from xyntra_ep.tracea.doctor.profile import Machine, capabilities, needed_features
+from xyntra_ep.tracea.semantic_ir.capabilities import AVX2, AVX512, Capabilities
 
-_AVX2 = frozenset({"avx2", "fma", "f16c"})
-_AVX512 = _AVX2 | {"avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512_vnni"}
+_AVX2 = frozenset(needed_features(AVX2))
+_AVX512 = frozenset(needed_features(AVX512)) | {"avx512_vnni"}
 # Servers since Haswell and Zen; since Cascade Lake; Zen 4 and 5; since Sapphire Rapids.
 _FEATURES = {
     "scalar": frozenset[str](),

@@ -4,11 +4,13 @@ reads it (native/compiled/compiled_model.cc)."""
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from xyntra_ep.errors import XyntraError
 from xyntra_ep.tracea.planning.manifest import VERSION as PLAN_VERSION
+from xyntra_ep.tracea.planning.manifest import Writer
+from xyntra_ep.tracea.planning.manifest_reader import Reader
 from xyntra_ep.tracea.runtime.kernel_files import Hash128
 
 MAGIC = b"XYCM"
@@ -50,77 +52,58 @@ class CompiledModel:
 
 def write_compiled_model(model: CompiledModel, hash128: Hash128) -> bytes:
     """The bytes that an EPContext node, or a file beside the model, holds."""
-    out = bytearray(MAGIC + struct.pack("<I", VERSION))
-
-    def text(data: bytes) -> None:
-        out.extend(struct.pack("<I", len(data)) + data)
-
-    def count(items: Sequence[object] | Mapping[bytes, bytes]) -> None:
-        out.extend(struct.pack("<I", len(items)))
-
-    text(model.release.encode())
-    out += struct.pack("<I", PLAN_VERSION)
-    count(model.targets)
+    out = Writer()
+    out.raw(MAGIC)
+    out.u32(VERSION)
+    out.text(model.release)
+    out.u32(PLAN_VERSION)
+    out.u32(len(model.targets))
     for target in model.targets:
-        text(target.isa.encode())
-        count(target.features)
+        out.text(target.isa)
+        out.u32(len(target.features))
         for feature in target.features:
-            text(feature.encode())
-        text(target.plan)
-    count(model.tensors)
+            out.text(feature)
+        out.bytes(target.plan)
+    out.u32(len(model.tensors))
     for tensor in model.tensors:
-        text(tensor.name.encode())
+        out.text(tensor.name)
         dims = () if tensor.shape is None else tuple(-1 if size is None else size for size in tensor.shape)
-        out += struct.pack("<iBi", tensor.elem_type, tensor.is_constant, -1 if tensor.shape is None else len(dims))
-        out += struct.pack(f"<{len(dims)}q", *dims)
-    count(model.islands)
+        out.raw(struct.pack("<iBi", tensor.elem_type, tensor.is_constant, -1 if tensor.shape is None else len(dims)))
+        out.raw(struct.pack(f"<{len(dims)}q", *dims))
+    out.u32(len(model.islands))
     for island in model.islands:
-        count(island)
-        out += struct.pack(f"<{len(island)}I", *island)
-    count(model.kernels)
-    for hash_, kernel in model.kernels.items():
-        assert len(hash_) == _CHECKSUM_BYTES, "a hash has 16 bytes"
-        out += hash_
-        text(kernel)
-    return bytes(out) + hash128(bytes(out))
-
-
-class _Reader:
-    def __init__(self, data: bytes) -> None:
-        self.data, self.at = data, 0
-
-    def take(self, n: int) -> bytes:
-        if self.at + n > len(self.data):
-            raise XyntraError("the compiled model is cut short")
-        self.at += n
-        return self.data[self.at - n : self.at]
-
-    def number(self, form: str = "I") -> int:
-        return int(struct.unpack(f"<{form}", self.take(struct.calcsize(f"<{form}")))[0])
-
-    def text(self) -> bytes:
-        return self.take(self.number())
+        out.u32s(island)
+    out.u32(len(model.kernels))
+    for name, kernel in model.kernels.items():
+        out.hash(name)
+        out.bytes(kernel)
+    body = bytes(out.data)
+    return body + hash128(body)
 
 
 def read_compiled_model(data: bytes) -> CompiledModel:
     """For people and tests: native code checks what it executes by itself. Raises XyntraError for what is none."""
-    reader = _Reader(data[:-_CHECKSUM_BYTES])
-    if reader.take(4) != MAGIC or reader.number() != VERSION:
-        raise XyntraError("this is no compiled model of this release")
-    release = reader.text().decode()
-    reader.number()
-    targets = []
-    for _ in range(reader.number()):
-        isa = reader.text().decode()
-        features = tuple(reader.text().decode() for _ in range(reader.number()))
-        targets.append(CompiledTarget(isa=isa, features=features, plan=reader.text()))
-    tensors = []
-    for _ in range(reader.number()):
-        name, elem_type = reader.text().decode(), reader.number("i")
-        is_constant, rank = bool(reader.number("B")), reader.number("i")
-        sizes = [reader.number("q") for _ in range(rank)]
-        shape = None if rank < 0 else tuple(None if size < 0 else size for size in sizes)
-        tensors.append(DeclaredTensor(name=name, elem_type=elem_type, is_constant=is_constant, shape=shape))
-    islands = tuple(tuple(reader.number() for _ in range(reader.number())) for _ in range(reader.number()))
-    kernels = {reader.take(_CHECKSUM_BYTES): reader.text() for _ in range(reader.number())}
-    return CompiledModel(release=release, targets=tuple(targets), tensors=tuple(tensors), islands=islands, kernels=kernels)
+    read = Reader(data[:-_CHECKSUM_BYTES])
+    try:
+        if read.raw(4) != MAGIC or read.u32() != VERSION:
+            raise XyntraError(f"is not of version {VERSION}", where="compiled model")
+        release, plan_version = read.text(), read.u32()
+        if plan_version != PLAN_VERSION:
+            raise XyntraError(f"its plans are of version {plan_version}", where="compiled model")
+        return CompiledModel(
+            release=release,
+            targets=read.list(lambda: CompiledTarget(isa=read.text(), features=read.list(read.text), plan=read.bytes())),
+            tensors=read.list(lambda: _tensor(read)),
+            islands=read.list(read.u32s),
+            kernels=dict(read.list(lambda: (read.raw(_CHECKSUM_BYTES), read.bytes()))),
+        )
+    except (struct.error, ValueError) as error:
+        raise XyntraError(f"is cut short or damaged ({error})", where="compiled model") from error
+
+
+def _tensor(read: Reader) -> DeclaredTensor:
+    name = read.text()
+    elem_type, is_constant, rank = read.unpack("iBi")
+    sizes = read.unpack(f"{rank}q") if rank > 0 else ()
+    shape = None if rank < 0 else tuple(None if size < 0 else size for size in sizes)
+    return DeclaredTensor(name=name, elem_type=elem_type, is_constant=bool(is_constant), shape=shape)

@@ -94,7 +94,7 @@ class Manifest:
 
 def write_manifest(manifest: Manifest, hash128: Hash128) -> bytes:
     """The plan file."""
-    out = _Writer()
+    out = Writer()
     out.raw(MAGIC)
     out.u32(VERSION)
     out.text(manifest.digest)
@@ -123,7 +123,7 @@ def write_manifest(manifest: Manifest, hash128: Hash128) -> bytes:
     return body + hash128(body)
 
 
-class _Writer:
+class Writer:
     """Little-endian, unaligned."""
 
     __slots__ = ("data",)
@@ -157,7 +157,7 @@ class _Writer:
 
 def write_island(island: IslandEntry) -> bytes:
     """The part of the plan file that is about one island."""
-    out = _Writer()
+    out = Writer()
     out.text(island.name)
     out.raw(struct.pack(f"<I{len(island.nodes)}Q", len(island.nodes), *island.nodes))
     for tensors in (island.inputs, island.outputs):
@@ -174,11 +174,11 @@ def write_island(island: IslandEntry) -> bytes:
     return bytes(out.data)
 
 
-def _alternative(out: _Writer, alternative: Alternative, constants: Sequence[str]) -> None:
+def _alternative(out: Writer, alternative: Alternative, constants: Sequence[str]) -> None:
     planned = alternative.planned
     program = planned.program
     sizes = SizeTable([b.name for b in program.bindings], program.definitions)
-    rest = _Writer()  # what refers to sizes comes before it is known how many there are, and after them in the file
+    rest = Writer()  # what refers to sizes comes before it is known how many there are, and after them in the file
     rest.u32s([sizes.add(g) for g in program.guards])
     rest.u32(len(program.checks))
     for check, message in program.checks:
@@ -219,7 +219,7 @@ def _alternative(out: _Writer, alternative: Alternative, constants: Sequence[str
     out.raw(bytes(rest.data))
 
 
-def _step(out: _Writer, step: PlanStep, kernels: Sequence[int], sizes: SizeTable) -> None:
+def _step(out: Writer, step: PlanStep, kernels: Sequence[int], sizes: SizeTable) -> None:
     out.u32(kernels[step.kernel])
     out.text(step.label)
     out.u32(len(step.buffers))

@@ -106,7 +106,7 @@ def read_manifest(data: bytes, hash128: Hash128 | None = None) -> ReadManifest:
     """The plan in ``data``. Raises XyntraError when it is not one; the checksum needs the hash function."""
     if hash128 is not None and hash128(data[:-16]) != data[-16:]:
         raise XyntraError("the checksum does not match", where="plan")
-    read = _Reader(data[:-16])
+    read = Reader(data[:-16])
     try:
         if read.raw(4) != MAGIC or read.u32() != VERSION:
             raise XyntraError(f"is not a plan of version {VERSION}", where="plan")
@@ -118,7 +118,7 @@ def read_manifest(data: bytes, hash128: Hash128 | None = None) -> ReadManifest:
     return manifest
 
 
-class _Reader:
+class Reader:
     def __init__(self, data: bytes) -> None:
         self.data = data
         self.at = 0
@@ -151,7 +151,7 @@ class _Reader:
         return self.list(self.u32)
 
 
-def _manifest(read: _Reader) -> ReadManifest:
+def _manifest(read: Reader) -> ReadManifest:
     digest, root, device = read.text(), read.text(), read.text()
     verdict, message = read.u8(), read.text()
     return ReadManifest(
@@ -169,12 +169,12 @@ def _manifest(read: _Reader) -> ReadManifest:
     )
 
 
-def _kernel(read: _Reader) -> KernelEntry:
+def _kernel(read: Reader) -> KernelEntry:
     path, symbol, digest = read.text(), read.text(), read.raw(16)
     return KernelEntry(path=path, symbol=symbol, hash128=digest, threads=read.u32(), shared_bytes=read.u32())
 
 
-def _island(read: _Reader) -> ReadIsland:
+def _island(read: Reader) -> ReadIsland:
     def tensor() -> TensorEntry:
         name = read.text()
         elem_type, rank = read.unpack("ii")
@@ -190,7 +190,7 @@ def _island(read: _Reader) -> ReadIsland:
     )
 
 
-def _alternative(read: _Reader) -> ReadAlternative:
+def _alternative(read: Reader) -> ReadAlternative:
     return ReadAlternative(
         symbols=read.list(lambda: read.unpack("BII")),
         sizes=read.list(lambda: read.unpack("Bqqq")),
@@ -205,18 +205,18 @@ def _alternative(read: _Reader) -> ReadAlternative:
     )
 
 
-def _loop(read: _Reader) -> ReadLoop:
+def _loop(read: Reader) -> ReadLoop:
     first, last, images = read.unpack("III")
     return ReadLoop(first=first, last=last, images=images, strides=read.list(lambda: read.unpack("II")))
 
 
-def _buffer(read: _Reader) -> ReadBuffer:
+def _buffer(read: Reader) -> ReadBuffer:
     kind, index, size, first, last = read.unpack("BIIII")
     literal = read.bytes() if kind == BufferKind.LITERAL else b""
     return ReadBuffer(kind=BufferKind(kind), index=index, size=size, first=first, last=last, literal=literal)
 
 
-def _step(read: _Reader) -> ReadStep:
+def _step(read: Reader) -> ReadStep:
     kernel, label = read.u32(), read.text()
     pairs = read.list(lambda: read.unpack("II"))
     params = read.u32s()
@@ -234,7 +234,7 @@ def _step(read: _Reader) -> ReadStep:
     )
 
 
-def _tensor(read: _Reader) -> ReadTensor:
+def _tensor(read: Reader) -> ReadTensor:
     buffer, element_bytes, offset = read.unpack("III")
     return ReadTensor(
         buffer=buffer,
