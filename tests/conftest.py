@@ -31,6 +31,7 @@ _KEPT = ("XYNTRA_CC", "XYNTRA_ISA", "XYNTRA_SANITIZE", "XYNTRA_COMPILE_TIMEOUT_S
 for _variable in [name for name in os.environ if name.startswith("XYNTRA_") and name not in _KEPT]:
     if not (_WORKER and _variable == "XYNTRA_CACHE_DIR"):
         del os.environ[_variable]
+os.environ["XYNTRA_PREBUILT_DIR"] = str(ROOT / "tests" / "no prebuilt kernels")  # whatever `make prebuilt` has made here
 _lent = os.environ.get("XYNTRA_CACHE_DIR") or os.environ.get("TESTS_CACHE_DIR")
 _cache = os.environ["XYNTRA_CACHE_DIR"] = _lent or tempfile.mkdtemp(prefix="xyntra-tests-")
 # A busy machine is no failure: nothing here asks how long an example took.
@@ -49,11 +50,25 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="leave out tests that are given the machine they generate code for: these do the same under each XYNTRA_ISA",
     )
+    parser.addoption(
+        "--general", action="store_true", help="kernels of core-IR programs are those that serve many shapes, as prebuilt ones do"
+    )
     floors.add_option(parser)
 
 
 def pytest_configure(config: pytest.Config) -> None:
     floors.register(config)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _general(request: pytest.FixtureRequest) -> Iterator[None]:
+    if not request.config.getoption("--general"):
+        yield
+        return
+    from tests.support.run_program import general_kernels
+
+    with general_kernels():
+        yield
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -94,7 +94,8 @@ class Knobs:
     """
 
     register: bool = True  # XYNTRA_REGISTER=0: `import xyntra_ep` does not register the provider
-    cc: str | None = None  # XYNTRA_CC: the C compiler, a name or a path
+    cc: str | None = None  # XYNTRA_CC: the C compiler, a name or a path; none: what is prebuilt has to do
+    prebuilt_dir: Path | None = None  # XYNTRA_PREBUILT_DIR: where prebuilt kernels are, if not in the package
     isa: str | None = None  # XYNTRA_ISA: avx512, avx2 or scalar: the widest instruction set to use of those the machine has
     debug: int = 0  # XYNTRA_DEBUG: 1 faults of ours are raised, with their tracebacks; 4 sources of kernels are kept
     sanitize: str = ""  # XYNTRA_SANITIZE: kernels report what they do wrong; 1 (address,undefined) or thread: docs/soundness.md
@@ -174,6 +175,7 @@ _READERS: dict[str, Callable[[str], object]] = {
     "avoid": lambda text: tuple(name.strip() for name in text.split(",") if name.strip()),
     "cuda_devices": lambda text: parse_int(text, least=0),
     "config": lambda text: Path(text).expanduser(),
+    "prebuilt_dir": lambda text: Path(text).expanduser(),
     "zoo_dir": Path,
     "xdg_cache_home": Path,
 }

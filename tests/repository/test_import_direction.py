@@ -38,7 +38,8 @@ ARROWS: dict[str, tuple[str, ...]] = {
     "xyntra_ep.provider": ("xyntra_ep.fusion",),
     "xyntra_ep.fusion": ("xyntra_ep.tracea.interface", "xyntra_ep.tracea.core_ir"),
     "xyntra_ep.tracea": (),
-    "xyntra_ep.tracea.interface": ("xyntra_ep.tracea.planning", "xyntra_ep.tracea.backends"),
+    "xyntra_ep.tracea.interface": ("xyntra_ep.tracea.planning", "xyntra_ep.tracea.backends", "xyntra_ep.tracea.prebuilt"),
+    "xyntra_ep.tracea.prebuilt": ("xyntra_ep.tracea.planning",),
     "xyntra_ep.tracea.planning": (
         "xyntra_ep.tracea.doctor",
         "xyntra_ep.tracea.optimizer",

@@ -13,7 +13,9 @@ reading one element too many is a segmentation fault here, as it may be in produ
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cache
 from typing import Any
 
@@ -32,6 +34,8 @@ from xyntra_ep.tracea.core_ir.interpreter import interpret
 from xyntra_ep.tracea.core_ir.ops import Program
 from xyntra_ep.tracea.doctor.profile import lacking, this_machine
 from xyntra_ep.tracea.doctor.variants import AnyVariant, by_op, cpu_variants
+from xyntra_ep.tracea.emitters.cpu import emit
+from xyntra_ep.tracea.planning.builder import OpBuilder
 from xyntra_ep.tracea.planning.plan import BufferKind, PlannedProgram
 from xyntra_ep.tracea.planning.planner import plan_program
 from xyntra_ep.tracea.runtime.cache_root import open_root
@@ -41,11 +45,23 @@ from xyntra_ep.tracea.runtime.kernel_files import CompiledKernel
 from xyntra_ep.tracea.runtime.kernel_source import KernelSource
 from xyntra_ep.tracea.semantic_ir.capabilities import Capabilities, Isa
 
+_general = ContextVar("_general", default=False)
+
+
+@contextmanager
+def general_kernels() -> Iterator[None]:
+    """Within it programs are planned with kernels that serve many shapes, as those are that are prebuilt."""
+    token = _general.set(True)
+    try:
+        yield
+    finally:
+        _general.reset(token)
+
 
 def plan_for(program: Program, caps: Capabilities, variants: Iterable[AnyVariant] | None = None) -> PlannedProgram:
     """Plan with all variants, or with only ``variants`` for the ops that these compute."""
     table = {**cpu_variants(), **by_op(variants or ())}
-    return plan_program(program, caps, variants=table)
+    return plan_program(program, caps, builder=OpBuilder(caps, table, emit, general=_general.get()))
 
 
 def run_program(

@@ -238,6 +238,11 @@ def acc_bool(j: int) -> Expr:
     return _make("acc", (), j, B)
 
 
+def node(kind: str, args: tuple[Expr, ...], attr: Any, dtype: DType) -> Expr:
+    """The node with these parts, as `walk` finds it: for who reads expressions that were written down."""
+    return _make(kind, args, attr, dtype)
+
+
 def call(op: str, *args: Expr) -> Expr:
     """Apply a scalar op. Integer operands beside float ones are a caller's mistake: cast first."""
     row = SCALAR_OPS[op]

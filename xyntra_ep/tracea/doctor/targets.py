@@ -23,6 +23,13 @@ _VENDORS = {"avx512_bf16": "AuthenticAMD", "amx": "GenuineIntel"}
 # Of the smallest of such machines: a kernel's tiles must fit wherever it runs.
 _L2_BYTES = {"scalar": 256 << 10, "avx2": 512 << 10, "avx512": 1 << 20, "avx512_bf16": 1 << 20, "amx": 2 << 20}
 _CORES = 4
+BEST_FIRST = ("amx", "avx512_bf16", "avx512", "avx2")  # of those worth having kernels for
+BASE_OF = {"amx": "avx512", "avx512_bf16": "avx512"}  # many of whose kernels are the same
+
+
+def vendor_of(name: str) -> str:
+    """Whose processors ``name`` means; nothing: anybody's."""
+    return _VENDORS.get(name, "")
 
 
 def target_capabilities(name: str) -> Capabilities | None:

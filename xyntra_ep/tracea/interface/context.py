@@ -7,6 +7,7 @@ from functools import cached_property
 from pathlib import Path
 
 from xyntra_ep import knobs
+from xyntra_ep.errors import UnsupportedError
 from xyntra_ep.tracea.backends import DeviceTarget
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.ops import CoreOp, Program
@@ -33,6 +34,7 @@ from xyntra_ep.tracea.planning.builder import OpBuilder, TunedFor
 from xyntra_ep.tracea.planning.constants import constant_ops, live_ops
 from xyntra_ep.tracea.planning.plan import PlannedProgram
 from xyntra_ep.tracea.planning.planner import gpu_builder
+from xyntra_ep.tracea.prebuilt.library import PrebuiltKernels, PrebuiltLibrary, prebuilt_for
 from xyntra_ep.tracea.runtime.cache_root import CacheRoot, open_root
 from xyntra_ep.tracea.runtime.compilers import Compiler, find_compiler, target_flags
 from xyntra_ep.tracea.runtime.kernel_cache import KernelCache
@@ -111,8 +113,21 @@ class Context:
 
     @cached_property
     def caps(self) -> Capabilities:
-        """The machine's capabilities, with measured ceilings where there are some."""
+        """The machine's capabilities, with measured ceilings where there are some; those that prebuilt kernels are for."""
+        if self.prebuilt is not None:
+            return replace(self.prebuilt.caps, cores=self.machine.cores)
         return self._caps if self._caps is not None else capabilities(self.machine, self._ceilings)
+
+    @cached_property
+    def prebuilt(self) -> PrebuiltLibrary | None:
+        """The kernels that serve where there is no compiler; None with one, for a device, and for another machine."""
+        if self.device is not None or self._caps is not None:
+            return None
+        try:
+            self.compiler  # noqa: B018  # it is looked for
+        except UnsupportedError:
+            return prebuilt_for(self.machine)
+        return None
 
     @cached_property
     def _ceilings(self) -> Ceilings | None:
@@ -146,7 +161,10 @@ class Context:
         return self.device.identity if self.device is not None else ""
 
     @cached_property
-    def kernels(self) -> KernelCache:
+    def kernels(self) -> KernelCache | PrebuiltKernels:
+        """Where compiled kernels come from. Raises UnsupportedError where they come from nowhere."""
+        if self.prebuilt is not None:
+            return PrebuiltKernels(self.root, self.prebuilt, self.hash128)
         compiler: KernelCompiler
         if self.device is not None:
             compiler, flags = self.device.compiler, self.device.flags
@@ -169,7 +187,10 @@ class Context:
             chosen = self._variants if self._variants is not None else self.device.variants
             return gpu_builder(self.device.gpu, self.device.emit, self.caps, chosen, self._tuned_for, slack=self.policy.slack)
         variants = self._variants if self._variants is not None else cpu_variants()
-        return OpBuilder(self.caps, variants, emit, self._tuned_for, strict=self._strict, slack=self.policy.slack)
+        general = self.prebuilt is not None
+        return OpBuilder(
+            self.caps, variants, emit, self._tuned_for, strict=self._strict, slack=self.policy.slack, general=general
+        )
 
     @property
     def _tuned_for(self) -> TunedFor | None:
@@ -243,6 +264,8 @@ class Context:
     @cached_property
     def _made_by(self) -> str:
         """What makes kernels: a compiler of another version may make others the fastest."""
+        if isinstance(self.kernels, PrebuiltKernels):
+            return self.kernels.made_by
         compiler, target = self.kernels.compiler, self.kernels.target
         return (
             " ".join((compiler.version, *target)) if isinstance(compiler, Compiler) else compiler.salt(target).replace("\0", " ")

@@ -29,6 +29,7 @@ from xyntra_ep.tracea.planning.manifest import (
 )
 from xyntra_ep.tracea.planning.plan import PlanError, PlannedProgram, PlanStep
 from xyntra_ep.tracea.planning.planner import Announce, plan_program
+from xyntra_ep.tracea.prebuilt.library import PrebuiltKernels
 from xyntra_ep.tracea.runtime.cache_root import KERNELS
 from xyntra_ep.tracea.runtime.kernel_cache import Compilation
 from xyntra_ep.tracea.runtime.kernel_files import CompiledKernel
@@ -149,7 +150,7 @@ def check_plan(island: Island, context: Context) -> None:
 
 
 def _compile(
-    compilation: Compilation, sources: Sequence[KernelSource], context: Context
+    compilation: Compilation | PrebuiltKernels, sources: Sequence[KernelSource], context: Context
 ) -> list[CompiledKernel | CompileError | InternalError]:
     """Each source as a compiled kernel, or why not; one by one where a fault of ours hinders compiling them together."""
     try:

@@ -124,6 +124,7 @@ class Variant(Generic[Op]):
     # What a point of ``space`` violates that is not worth trying: registers, caches. Empty for one that is; it is right all the
     # same.
     refuses: Callable[[Op, Config, BuildContext], str] = _no_refusal
+    given: tuple[str, ...] = ()  # values of a configuration that kernels can be given when they run: no code depends on them
     rank: int = 0
     parts: tuple[str, ...] = ()  # other variants whose kernels it launches: it is as right as they are
     needs: str = ""  # the capability, of a processor, without which it admits nothing

@@ -15,12 +15,14 @@ from xyntra_ep.guard import guarded
 from xyntra_ep.tracea.core_ir.dims import Size, assuming, substitute, symbol
 from xyntra_ep.tracea.core_ir.dtypes import LEVELS, DType
 from xyntra_ep.tracea.core_ir.expr import walk
+from xyntra_ep.tracea.core_ir.given_size import given_config, parameters
 from xyntra_ep.tracea.core_ir.ops import CoreOp, Program
 from xyntra_ep.tracea.core_ir.work import NO_WORK, SizedWork, sized_work
 from xyntra_ep.tracea.doctor.decision import Decision, Tuned, decide
 from xyntra_ep.tracea.doctor.variants import VariantTable
 from xyntra_ep.tracea.kernels.variant import BuildContext, KernelCall, TempBuffer, TensorView, ValueBuffer
 from xyntra_ep.tracea.planning.op_key import OpKey, op_key
+from xyntra_ep.tracea.planning.opened_op import open_op
 from xyntra_ep.tracea.runtime.kernel_source import Definitions, KernelSource, taking
 from xyntra_ep.tracea.semantic_ir.capabilities import Capabilities
 from xyntra_ep.tracea.semantic_ir.check import check_kernel
@@ -31,6 +33,7 @@ from xyntra_ep.tracea.semantic_ir.nodes import Kernel
 
 Emit = Callable[[Kernel, Capabilities], Definitions]
 TunedFor = Callable[[CoreOp, BuildContext], Tuned | None]
+Heard = Callable[[CoreOp, BuildContext], None]
 _INTEGERS = frozenset({*LEVELS, DType.I32})
 
 
@@ -65,9 +68,14 @@ class OpBuilder:
         gpu: Gpu | None = None,
         strict: bool = False,
         slack: float = 1.0,
+        general: bool = False,
+        heard: Heard | None = None,
     ) -> None:
-        """``slack``: as `decide` takes it."""
+        """``slack``: as `decide` takes it. ``general``: kernels are built that serve many shapes (`opened_op.py`). ``heard`` is
+        told of each op that is built."""
         self.caps = caps
+        self._general = general
+        self._heard = heard
         self._gpu = gpu
         self._strict = strict
         self._slack = slack
@@ -113,10 +121,20 @@ class OpBuilder:
         return Built(decision=result.decision, launches=launches, work=_renamed(result.work, symbols))
 
     def _build(self, op: CoreOp, context: BuildContext) -> Built:
-        decision = self.decide(op, context)
-        calls = decision.chosen.build(op, decision.config, context)
+        if self._heard is not None:
+            self._heard(op, context)
+        opened = open_op(op) if self._general else None
+        if opened is None:
+            decision = self.decide(op, context)
+            calls = decision.chosen.build(op, decision.config, context)
+        else:
+            assumed = context.program.assumed
+            with assuming(tuple({**point, **opened.sizes} for point in assumed)), parameters():
+                decision = decide(opened.op, context, self._variants.get(type(op), ()), slack=self._slack)
+                config = given_config(decision.config, decision.chosen.given)
+                calls = decision.chosen.build(opened.op, config, context)
         printed: dict[int, tuple[Kernel, KernelSource, bytes]] = {}
-        is_moved = not self.for_device and moves_numbers(op)
+        is_moved = not self.for_device and (self._general or moves_numbers(op))
         launches = []
         for call in calls:
             given = (len(call.buffers), len(call.params), len(call.tensors))
@@ -133,7 +151,8 @@ class OpBuilder:
                     check_kernel(kernel)
                 printed[id(call.kernel)] = kernel, self._sources.setdefault(source.text, source), numbers
             kernel, source, numbers = printed[id(call.kernel)]
-            launches.append(Launch(call=dataclasses.replace(call, kernel=kernel), source=source, numbers=numbers))
+            launch = Launch(call=dataclasses.replace(call, kernel=kernel), source=source, numbers=numbers)
+            launches.append(launch if opened is None else _move(launch, None, opened.sizes))
         return Built(decision=decision, launches=tuple(launches), work=sized_work(op, context.constants))
 
     def _print(self, kernel: Kernel) -> KernelSource:
@@ -158,8 +177,8 @@ def _renamed(work: SizedWork, symbols: Mapping[str, Size]) -> SizedWork:
     return SizedWork(flops=substitute(work.flops, symbols), bytes=substitute(work.bytes, symbols)) if symbols else work
 
 
-def _move(launch: Launch, values: Mapping[int, int], symbols: Mapping[str, Size]) -> Launch:
-    """``launch`` for an op with the same key, whose values and symbols have other names."""
+def _move(launch: Launch, values: Mapping[int, int] | None, symbols: Mapping[str, Size]) -> Launch:
+    """``launch`` for an op with the same key, whose values (None: the same) and symbols have other names."""
 
     def size(size: Size) -> Size:
         return substitute(size, symbols) if symbols else size
@@ -168,7 +187,8 @@ def _move(launch: Launch, values: Mapping[int, int], symbols: Mapping[str, Size]
     buffers: list[ValueBuffer | TempBuffer] = []
     for buffer in call.buffers:
         if isinstance(buffer, ValueBuffer):
-            buffers.append(ValueBuffer(value=values[buffer.value], offset_bytes=size(buffer.offset_bytes)))
+            value = buffer.value if values is None else values[buffer.value]
+            buffers.append(ValueBuffer(value=value, offset_bytes=size(buffer.offset_bytes)))
         else:
             buffers.append(TempBuffer(name=buffer.name, size_bytes=size(buffer.size_bytes)))
     return Launch(

@@ -20,6 +20,7 @@ from xyntra_ep.tracea.runtime.process import run_all
 from xyntra_ep.trusted_file import read_trusted
 
 REMEDY = "install gcc >= 12 or clang >= 16, or `pip install xyntra-ep[cc]`, or set XYNTRA_CC"
+NO_COMPILER = "none"  # in place of a command: none is looked for
 _IDENTIFY_TIMEOUT_S = 20.0
 
 
@@ -154,7 +155,7 @@ def find_compiler(root: CacheRoot | None = None) -> Compiler:
         if candidate.compiler is not None:
             return candidate.compiler
         refused.append(f"{' '.join(candidate.command)}: {candidate.why_not}")
-    met = "; ".join(refused)
+    met = "; ".join(refused) if knobs.current().cc != NO_COMPILER else f"XYNTRA_CC={NO_COMPILER}"
     raise UnsupportedError(f"no C compiler that can be used{f' ({met})' if met else ''}", hint=REMEDY)
 
 
@@ -162,6 +163,8 @@ def survey(root: CacheRoot | None = None) -> Iterator[Candidate]:
     """Every compiler in the order of preference; lazily, so the first good one costs no look at the rest."""
     memory = _Memory(root)
     asked = knobs.current().cc
+    if asked == NO_COMPILER:
+        return
     if asked is not None:
         try:
             command = tuple(shlex.split(asked))

@@ -21,6 +21,7 @@ from dataclasses import fields
 
 from xyntra_ep.tracea.core_ir.dims import Size
 from xyntra_ep.tracea.core_ir.dtypes import DType
+from xyntra_ep.tracea.core_ir.given_size import parameter_values
 from xyntra_ep.tracea.semantic_ir.matrix_nodes import (
     LoadWords,
     StoreBytes,
@@ -59,11 +60,10 @@ from xyntra_ep.tracea.semantic_ir.nodes import (
     Type,
     Var,
     as_rvalue,
-    index,
 )
 from xyntra_ep.tracea.semantic_ir.superstep_nodes import Arrive, Await, Claim, Reached
 
-_OF_KERNEL = re.compile(r"b_\w*\d|p_\d+")  # how KernelBuilder names buffers and params
+_OF_KERNEL = re.compile(r"b_\w*\d|p_\w+")  # how KernelBuilder names buffers and params
 
 
 # What holds no variable, by annotation; ``function``: called functions are not looked into.
@@ -275,7 +275,7 @@ class KernelBuilder(BlockBuilder):
     def param(self, value: Size) -> Rvalue:
         """A size as an index: a literal when it is constant, else a run-time parameter (equal sizes share one)."""
         if isinstance(value, int):
-            return index(value)
+            return as_rvalue(value, INDEX)
         if value not in self._params:
             self._params.append(value)
         return Var(INDEX, f"p_{self._params.index(value)}")
@@ -299,15 +299,11 @@ class KernelBuilder(BlockBuilder):
 
     def finish(self) -> tuple[Kernel, tuple[Size, ...]]:
         """The kernel and the sizes to pass as its params."""
-        kernel = Kernel(
-            self._name,
-            tuple(self._buffers),
-            tuple(f"p_{i}" for i in range(len(self._params))),
-            tuple(self._functions),
-            self.body,
-            tuple(self._notes),
-        )
-        return kernel, tuple(self._params)
+        params: dict[str, Size] = {f"p_{i}": size for i, size in enumerate(self._params)}
+        if given := parameter_values():
+            params |= {var.name: given[var.name] for var in variables_in(self.body) if var.name in given}
+        kernel = Kernel(self._name, tuple(self._buffers), tuple(params), tuple(self._functions), self.body, tuple(self._notes))
+        return kernel, tuple(params.values())
 
     def split(self, linear: Rvalue, extents: Sequence[Size], stem: str = "i") -> list[Rvalue]:
         """Row-major coordinates of ``linear`` in ``extents`` (the first is not reduced modulo its extent)."""

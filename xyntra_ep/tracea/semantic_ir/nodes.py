@@ -25,6 +25,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from xyntra_ep.tracea.core_ir.dtypes import DType
+from xyntra_ep.tracea.core_ir.given_size import GivenSize, parameter_name
 
 
 class Elem(StrEnum):
@@ -486,16 +487,25 @@ def index(value: int) -> Const:
     return Const(INDEX, int(value))
 
 
+def _number(value: float | int, like: Type) -> Rvalue:
+    """A number as a constant, or as a parameter of the kernel."""
+    if type(value) is not GivenSize:
+        return Const(like, value)
+    if like == INDEX:
+        return Var(INDEX, parameter_name(value))
+    return Splat(like, Var(INDEX, parameter_name(value))) if like.elem is Elem.I64 and like.lanes > 1 else Const(like, int(value))
+
+
 def as_rvalue(value: Rvalue | int | float, like: Type) -> Rvalue:
     """A Python number as a constant of type ``like``; scalars meeting vectors are splat by ``binary``."""
-    return value if isinstance(value, Rvalue) else Const(like, value)
+    return value if isinstance(value, Rvalue) else _number(value, like)
 
 
 def binary(op: str, a: Rvalue | int | float, b: Rvalue | int | float) -> Rvalue:
     """Build a Binary: numbers take the other side's type, a single element meets a vector as a splat, constants fold."""
     if not isinstance(a, Rvalue):
         assert isinstance(b, Rvalue)
-        a = Const(b.type, a)
+        a = _number(a, b.type)
     b = as_rvalue(b, a.type)
     if a.type.lanes > 1 and b.type.lanes <= 1:
         b = Splat(b.type.with_lanes(a.type.lanes), b) if not isinstance(b, Const) else Const(a.type, b.value)

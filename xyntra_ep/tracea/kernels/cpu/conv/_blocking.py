@@ -33,6 +33,9 @@ _IN_FLIGHT = 8  # sums that a step must have, or it waits for those of the step 
 _OUTPUT_COST = 4  # in multiplications by a vector: what it takes to finish and store a vector of outputs
 
 
+UNIT_SIZES = ("rows", "tiles", "panels")  # what of a `Blocking` no code depends on
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Blocking:
     """``pixels`` x ``vectors``: the register tile. ``rows``, ``tiles``, ``panels``: what a unit holds."""

@@ -11,7 +11,14 @@ from __future__ import annotations
 import math
 
 from xyntra_ep.tracea.core_ir.ops import Conv, Product
-from xyntra_ep.tracea.kernels.cpu.conv._blocking import Blocking, blocking_refusal, blocking_space, choose_blocking, work_steps
+from xyntra_ep.tracea.kernels.cpu.conv._blocking import (
+    UNIT_SIZES,
+    Blocking,
+    blocking_refusal,
+    blocking_space,
+    choose_blocking,
+    work_steps,
+)
 from xyntra_ep.tracea.kernels.cpu.conv._halo import halo_ns
 from xyntra_ep.tracea.kernels.cpu.conv._shape import conv_shape, moving_ns, typical, why_not_channels_last
 from xyntra_ep.tracea.kernels.cpu.conv._tile import TileFunction
@@ -93,6 +100,7 @@ VARIANTS = [
         space=lambda op, context: blocking_space(conv_shape(op), context.caps),
         refuses=lambda op, config, context: blocking_refusal(conv_shape(op), config, context.caps),
         default=lambda op, context: choose_blocking(conv_shape(op), context.caps).config(),
+        given=UNIT_SIZES,
         cost_ns=_depthwise_ns,
         build=lambda op, config, context: build_conv(
             "conv_depthwise", conv_shape(op), Blocking.of(config), context, accumulate, checks=True

@@ -14,7 +14,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 from xyntra_ep.tracea.core_ir.ops import Conv
-from xyntra_ep.tracea.kernels.cpu.conv._blocking import Blocking, blocking_refusal, blocking_space, choose_blocking, work_steps
+from xyntra_ep.tracea.kernels.cpu.conv._blocking import (
+    UNIT_SIZES,
+    Blocking,
+    blocking_refusal,
+    blocking_space,
+    choose_blocking,
+    work_steps,
+)
 from xyntra_ep.tracea.kernels.cpu.conv._halo import halo_ns
 from xyntra_ep.tracea.kernels.cpu.conv._shape import ConvShape, conv_shape, moving_ns, typical, why_not_channels_last
 from xyntra_ep.tracea.kernels.cpu.conv._tile import TileFunction
@@ -79,6 +86,7 @@ VARIANTS = [
         space=lambda op, context: blocking_space(small_groups(op), context.caps),
         refuses=lambda op, config, context: blocking_refusal(small_groups(op), config, context.caps),
         default=lambda op, context: choose_blocking(small_groups(op), context.caps).config(),
+        given=UNIT_SIZES,
         cost_ns=_small_groups_ns,
         build=lambda op, config, context: build_conv("conv_groups", small_groups(op), Blocking.of(config), context, accumulate),
         rank=10,

@@ -9,7 +9,14 @@ from __future__ import annotations
 
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.ops import Conv, Product
-from xyntra_ep.tracea.kernels.cpu.conv._blocking import Blocking, blocking_refusal, blocking_space, choose_blocking, work_steps
+from xyntra_ep.tracea.kernels.cpu.conv._blocking import (
+    UNIT_SIZES,
+    Blocking,
+    blocking_refusal,
+    blocking_space,
+    choose_blocking,
+    work_steps,
+)
 from xyntra_ep.tracea.kernels.cpu.conv._pack import STREAMED_BYTES, panels
 from xyntra_ep.tracea.kernels.cpu.conv._row import needs_halo
 from xyntra_ep.tracea.kernels.cpu.conv._shape import ConvShape, conv_shape, overlapped, typical, why_not_channels_last
@@ -74,6 +81,7 @@ VARIANTS = [
         space=lambda op, context: blocking_space(conv_shape(op), context.caps),
         refuses=lambda op, config, context: blocking_refusal(conv_shape(op), config, context.caps),
         default=lambda op, context: choose_blocking(conv_shape(op), context.caps).config(),
+        given=UNIT_SIZES,
         cost_ns=cost_ns,
         build=build,
         rank=5,

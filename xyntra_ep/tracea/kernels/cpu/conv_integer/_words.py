@@ -10,7 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from xyntra_ep.tracea.core_ir.ops import Conv
-from xyntra_ep.tracea.kernels.cpu.conv._blocking import Blocking, blocking_refusal, blocking_space, choose_blocking, work_steps
+from xyntra_ep.tracea.kernels.cpu.conv._blocking import (
+    UNIT_SIZES,
+    Blocking,
+    blocking_refusal,
+    blocking_space,
+    choose_blocking,
+    work_steps,
+)
 from xyntra_ep.tracea.kernels.cpu.conv._pack import STREAMED_BYTES, panels
 from xyntra_ep.tracea.kernels.cpu.conv._row import needs_halo
 from xyntra_ep.tracea.kernels.cpu.conv._shape import ConvShape, conv_shape, overlapped, typical, why_not_channels_last
@@ -37,6 +44,7 @@ def variant_of(words: Words, lacks: Callable[[Capabilities], str | None], *, nee
         space=lambda op, context: blocking_space(conv_shape(op), context.caps),
         refuses=lambda op, config, context: blocking_refusal(conv_shape(op), config, context.caps),
         default=lambda op, context: choose_blocking(conv_shape(op), context.caps).config(),
+        given=UNIT_SIZES,
         cost_ns=lambda op, config, context: words_ns(op, config, words, context),
         build=lambda op, config, context: build_words(op, config, words, context),
         rank=5,
