@@ -8,6 +8,8 @@
 #   make lint          ruff and mypy
 #   make dev           all that a developer needs, in .venv
 #   make native        build the plugin library into xyntra_ep/
+#   make prebuilt      compile the kernels that serve without a compiler, for PREBUILT_TARGETS
+#   make wheel         what is published, in dist/: with prebuilt kernels for all processors
 #   make test-wheel    build the wheel, install it in a fresh environment, run a session from there
 #   make test-bench    the smallest benchmark run there is, its gates, its pages, and a check of every file of it
 #   make hunt          random models against ONNX Runtime's CPU provider, for a minute (docs/hunting.md)
@@ -28,6 +30,7 @@ TEST_JOBS    ?= auto
 ZOO_ARGS     ?= --quick
 HUNT_ARGS    ?= --minutes 1 --seed 1
 FUZZ_SECONDS ?= 60
+PREBUILT_TARGETS ?=
 
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
@@ -36,11 +39,11 @@ PREFER := $(CURDIR)/$(BIN)
 CHECKED := build/bench
 NEWEST  := $(lastword $(sort $(wildcard reports/results/zoo-*.json)))
 
-.PHONY: zoo test test-slow test-neon test-isa lint dev native test-wheel test-bench hunt test-exports test-asan test-tsan fuzz clean help
+.PHONY: zoo test test-slow test-neon test-isa lint dev native prebuilt wheel test-wheel test-bench hunt test-exports test-asan test-tsan fuzz clean help
 .DEFAULT_GOAL := help
 
 help:
-	@sed -n '3,18s/^# *//p' Makefile
+	@sed -n '3,20s/^# *//p' Makefile
 
 zoo: $(VENV)/.bench native
 	$(BIN)/bench run zoo $(ZOO_ARGS)
@@ -109,9 +112,17 @@ $(BUILD)/build.ninja: CMakeLists.txt $(VENV)/.made
 	    -DCMAKE_BUILD_TYPE=Release -DXYNTRA_WERROR=ON -DXYNTRA_BUILD_HOST=ON
 	@touch $@
 
-test-wheel: $(VENV)/.made
+prebuilt: $(VENV)/.test native
+	$(BIN)/python -m xyntra_ep.tracea.prebuilt.build $(PREBUILT_TARGETS:%=--target %)
+
+wheel: prebuilt
+	$(PIP) wheel --no-deps --wheel-dir dist .
+
+# With the prebuilt kernels that the check wants, since all of them take minutes.
+test-wheel: $(VENV)/.test native
 	rm -rf build/wheel .venv-wheel
-	$(PIP) wheel --no-deps --wheel-dir build/wheel .
+	$(BIN)/python -m xyntra_ep.tracea.prebuilt.build --here --kind Pointwise --output build/prebuilt
+	$(PIP) wheel --no-deps --wheel-dir build/wheel -C cmake.define.XYNTRA_PREBUILT=$(CURDIR)/build/prebuilt .
 	$(PYTHON) -m venv .venv-wheel
 	.venv-wheel/bin/python -m pip --disable-pip-version-check --quiet install "$$(echo build/wheel/*.whl)[bench]"
 	cd build/wheel && ../../.venv-wheel/bin/python ../../tests/wheel_check.py

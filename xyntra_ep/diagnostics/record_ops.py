@@ -38,12 +38,13 @@ from xyntra_ep.tracea.runtime.kernel_files import CompiledKernel
 from xyntra_ep.tracea.runtime.kernel_source import KernelSource
 
 
-class _Recorder:
-    """Ops by what their kernels are on all kinds of processors."""
+class Recorder:
+    """Ops by what their kernels are on the ``targets``: kinds of processors."""
 
-    def __init__(self, ops: Sequence[RecordedOp]) -> None:
+    def __init__(self, ops: Sequence[RecordedOp] = (), targets: Sequence[str] = BEST_FIRST) -> None:
         self.ops: list[RecordedOp] = []
-        self._builders = {target: general_builder(capabilities_of(target)) for target in BEST_FIRST}
+        self.targets = targets
+        self._builders = {target: general_builder(capabilities_of(target)) for target in targets}
         self._known: set[tuple[str, str]] = set()
         for op in ops:
             self.add(op)
@@ -82,7 +83,7 @@ class _Pretended:
 class _Context(Context):
     """One for a kind of processor, which records what is built."""
 
-    def __init__(self, target: str, recorder: _Recorder, folder: Path) -> None:
+    def __init__(self, target: str, recorder: Recorder, folder: Path) -> None:
         super().__init__(cache_dir=folder, caps=capabilities_of(target))
         self._recorder = recorder
 
@@ -98,7 +99,7 @@ class _Context(Context):
         return OpBuilder(self.caps, cpu_variants(), emit, general=True, heard=heard)
 
 
-def record(models: Sequence[Path], options: dict[str, str], recorder: _Recorder) -> None:
+def record(models: Sequence[Path], options: dict[str, str], recorder: Recorder) -> None:
     """Ops of ``models``, opened with these provider options."""
     import onnxruntime
 
@@ -106,7 +107,7 @@ def record(models: Sequence[Path], options: dict[str, str], recorder: _Recorder)
     with tempfile.TemporaryDirectory(prefix="xyntra-record-") as place:
 
         def heard(graph: Graph, parsed: Options, rules: Algebra) -> None:
-            for target in BEST_FIRST:
+            for target in recorder.targets:
                 context = _Context(target, recorder, Path(place) / "cache")
                 planner_of(graph, parsed, rules, context, Placement(), request_at_hand()).run()
 
@@ -124,7 +125,7 @@ def main(arguments: Sequence[str]) -> None:
     parser.add_argument("--option", action="append", default=[], metavar="NAME=VALUE", help="of the provider")
     parser.add_argument("--anew", action="store_true", help="forget what was recorded")
     asked = parser.parse_args(arguments)
-    recorder = _Recorder([] if asked.anew or not OPS.exists() else read_ops())
+    recorder = Recorder([] if asked.anew or not OPS.exists() else read_ops())
     record(asked.models, dict(option.split("=", 1) for option in asked.option), recorder)
     write_ops(recorder.ops)
 

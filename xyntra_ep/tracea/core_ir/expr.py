@@ -24,6 +24,7 @@ import numpy as np
 
 from xyntra_ep.tracea.core_ir.dims import Dim, Size
 from xyntra_ep.tracea.core_ir.dtypes import DType
+from xyntra_ep.tracea.core_ir.given_size import GivenSize
 
 F, I, B = DType.F32, DType.I64, DType.BOOL  # noqa: E741
 
@@ -55,8 +56,9 @@ _LOCK = threading.Lock()
 
 
 def _make(kind: str, args: tuple[Expr, ...], attr: Any, dtype: DType) -> Expr:
-    # repr tells -0.0 from 0.0 and one NaN is every NaN; 1 and 1.0 differ through dtype.
-    key = (kind, args, repr(attr) if isinstance(attr, float) else attr, dtype)
+    # repr tells -0.0 from 0.0 and one NaN is every NaN; 1 and 1.0 differ through dtype, and given sizes by their origin.
+    told = repr(attr) if isinstance(attr, float) else (attr, attr.origin) if type(attr) is GivenSize else attr
+    key = (kind, args, told, dtype)
     with _LOCK:
         found = _INTERNED.get(key)
         if found is None:
@@ -221,7 +223,7 @@ def const(value: float | int | bool, dtype: DType | None = None) -> Expr:
 
 
 def size(value: Size) -> Expr:
-    return _make("size", (), value, I) if isinstance(value, Dim) else const(int(value), I)
+    return _make("size", (), value, I) if isinstance(value, (Dim, GivenSize)) else const(int(value), I)
 
 
 def acc(j: int = 0) -> Expr:

@@ -18,6 +18,7 @@ from typing import Any
 
 from xyntra_ep.errors import InvariantError
 
+PREFIX = "pg_"  # of the names of parameters
 _NAME_DIGITS = 12
 _values: ContextVar[dict[str, int] | None] = ContextVar("_values", default=None)
 
@@ -77,6 +78,11 @@ def _made(sign: str, value: Any, a: Any, b: Any, either_order: bool = False) -> 
     return GivenSize(value, hashlib.sha256(sign.join(names).encode()).hexdigest()[:_NAME_DIGITS])
 
 
+def decided_by(value: int, size: int) -> int:
+    """``value``, which was decided by a size in a way that arithmetic on integers does not show."""
+    return _made("by", value, size, 0) if isinstance(size, GivenSize) else value
+
+
 @contextmanager
 def parameters() -> Iterator[None]:
     """Within it given sizes can be parameters of kernels."""
@@ -87,11 +93,15 @@ def parameters() -> Iterator[None]:
         _values.reset(token)
 
 
+def sizes_are_parameters() -> bool:
+    return _values.get() is not None
+
+
 def parameter_name(size: GivenSize) -> str:
     """Its name as a parameter. Raises InvariantError where another size is called the same."""
     values = _values.get()
     assert values is not None, "given sizes are parameters only within `parameters`"
-    name = f"p_{size.origin}"
+    name = f"{PREFIX}{size.origin}"
     if values.setdefault(name, int(size)) != int(size):
         raise InvariantError(f"two sizes have one origin: {values[name]} and {int(size)}", pass_name="given sizes")
     return name

@@ -6,6 +6,7 @@ The twelve layers of a transformer are one layer here: deciding, building and pr
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -15,7 +16,7 @@ from xyntra_ep.guard import guarded
 from xyntra_ep.tracea.core_ir.dims import Size, assuming, substitute, symbol
 from xyntra_ep.tracea.core_ir.dtypes import LEVELS, DType
 from xyntra_ep.tracea.core_ir.expr import walk
-from xyntra_ep.tracea.core_ir.given_size import given_config, parameters
+from xyntra_ep.tracea.core_ir.given_size import PREFIX, given_config, parameters
 from xyntra_ep.tracea.core_ir.ops import CoreOp, Program
 from xyntra_ep.tracea.core_ir.work import NO_WORK, SizedWork, sized_work
 from xyntra_ep.tracea.doctor.decision import Decision, Tuned, decide
@@ -23,7 +24,7 @@ from xyntra_ep.tracea.doctor.variants import VariantTable
 from xyntra_ep.tracea.kernels.variant import BuildContext, KernelCall, TempBuffer, TensorView, ValueBuffer
 from xyntra_ep.tracea.planning.op_key import OpKey, op_key
 from xyntra_ep.tracea.planning.opened_op import open_op
-from xyntra_ep.tracea.runtime.kernel_source import Definitions, KernelSource, taking
+from xyntra_ep.tracea.runtime.kernel_source import Definition, Definitions, KernelSource, taking
 from xyntra_ep.tracea.semantic_ir.capabilities import Capabilities
 from xyntra_ep.tracea.semantic_ir.check import check_kernel
 from xyntra_ep.tracea.semantic_ir.gpu.capabilities import Gpu
@@ -34,6 +35,7 @@ from xyntra_ep.tracea.semantic_ir.nodes import Kernel
 Emit = Callable[[Kernel, Capabilities], Definitions]
 TunedFor = Callable[[CoreOp, BuildContext], Tuned | None]
 Heard = Callable[[CoreOp, BuildContext], None]
+_GIVEN = re.compile(rf"\b{PREFIX}\w+")
 _INTEGERS = frozenset({*LEVELS, DType.I32})
 
 
@@ -158,11 +160,25 @@ class OpBuilder:
     def _print(self, kernel: Kernel) -> KernelSource:
         """Notes name the sizes of one op. They are no part of the text, so that kernels of many ops are one."""
         definitions = self._emit(dataclasses.replace(kernel, notes=()), self.caps)
+        if self._general:
+            definitions = tuple(map(_with_numbered_sizes, definitions))
         if kernel.threads == 0:
             definitions = (*definitions, taking(len(kernel.buffers), len(kernel.params)))
         note = "".join(f"// {note}\n" for note in kernel.notes)
         given = shared_layout(kernel).given_bytes
         return KernelSource(symbol=kernel.name, definitions=definitions, note=note, threads=kernel.threads, shared_bytes=given)
+
+
+def _with_numbered_sizes(definition: Definition) -> Definition:
+    """With given sizes named by their order: they are its arguments or its locals, and where they come from may tell what other
+    sizes decided."""
+    numbers: dict[str, str] = {}
+
+    def numbered(name: re.Match[str]) -> str:
+        return numbers.setdefault(name[0], f"{PREFIX}{len(numbers)}")
+
+    text, signature, body = (_GIVEN.sub(numbered, part) for part in (definition.text, definition.signature, definition.body))
+    return dataclasses.replace(definition, text=text, signature=signature, body=body)
 
 
 def moves_numbers(op: CoreOp) -> bool:

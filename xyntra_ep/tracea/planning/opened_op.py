@@ -83,7 +83,7 @@ class _Names:
 
     def strides(self, operand: Operand, shape: Sequence[Size]) -> tuple[Size, ...]:
         """Those of axes that lie in memory one within the other, as products."""
-        made: list[Size] = list(operand.strides)
+        made: list[Size] = [self.given(stride) for stride in operand.strides]
         order = [i for i, (n, stride) in enumerate(zip(operand.shape, operand.strides, strict=True)) if stride != 0 and n != 1]
         if not all(isinstance(operand.strides[i], int) and isinstance(operand.shape[i], int) for i in order):
             return tuple(made)
@@ -92,8 +92,7 @@ class _Names:
         for i in sorted(order, key=lambda i: (operand.strides[i], -i)):
             if operand.strides[i] == number:
                 made[i] = size
-            else:
-                made[i] = size = self.given(operand.strides[i])
+            size = made[i]
             number, size = operand.strides[i] * operand.shape[i], size * shape[i]
         return tuple(made)
 

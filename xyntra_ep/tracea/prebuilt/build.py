@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from xyntra_ep.errors import UnsupportedError
+from xyntra_ep.tracea.doctor.profile import this_machine
 from xyntra_ep.tracea.doctor.targets import BASE_OF, BEST_FIRST, target_capabilities
 from xyntra_ep.tracea.doctor.variants import cpu_variants
 from xyntra_ep.tracea.emitters.cpu import emit
 from xyntra_ep.tracea.planning.builder import OpBuilder
 from xyntra_ep.tracea.prebuilt.catalogue import RecordedOp, read_ops
-from xyntra_ep.tracea.prebuilt.library import FOLDER, digest_of
+from xyntra_ep.tracea.prebuilt.library import FOLDER, SUFFIX, LibraryIndex, best_target, compressed, content_digest, digest_of
 from xyntra_ep.tracea.runtime.cache_root import open_root
 from xyntra_ep.tracea.runtime.compilers import find_compiler, target_flags
 from xyntra_ep.tracea.runtime.kernel_cache import KernelCache
@@ -45,13 +45,16 @@ def general_builder(caps: Capabilities) -> OpBuilder:
 
 
 def build_library(target: str, ops: Sequence[RecordedOp], folder: Path) -> tuple[int, int]:
-    """Write a target's library and its index, without what its base has; (kernels, bytes of the library). Raises UnsupportedError
-    without a compiler and CompileError for a kernel that it does not compile."""
+    """Write the library and the index of a target, without what its base has; (kernels, bytes of the file). Nothing is written
+    where the base has all. Raises
+    UnsupportedError without a compiler and CompileError for a kernel that it does not compile."""
     caps = capabilities_of(target)
     sources = _sources(caps, ops)
     if (base := BASE_OF.get(target)) is not None:
         for digest in _sources(capabilities_of(base), ops):
             sources.pop(digest, None)
+    if not sources:
+        return 0, 0
     with tempfile.TemporaryDirectory(prefix="xyntra-prebuilt-") as place:
         root = open_root(Path(place) / "cache")
         flags = target_flags(caps.isa, bf16=caps.avx512_bf16, vnni=caps.vnni)
@@ -65,9 +68,10 @@ def build_library(target: str, ops: Sequence[RecordedOp], folder: Path) -> tuple
         [path] = files.values()
         data = path.read_bytes()
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / f"{target}.so").write_bytes(data)
-    (folder / f"{target}.json").write_text(json.dumps({"kernels": sorted(sources)}), encoding="utf-8")
-    return len(sources), len(data)
+    packed = compressed(data)
+    (folder / f"{target}{SUFFIX}").write_bytes(packed)
+    LibraryIndex(content_digest(data), frozenset(sources)).write(folder, target)
+    return len(sources), len(packed)
 
 
 def _sources(caps: Capabilities, ops: Iterable[RecordedOp]) -> dict[str, KernelSource]:
@@ -76,13 +80,21 @@ def _sources(caps: Capabilities, ops: Iterable[RecordedOp]) -> dict[str, KernelS
     return {digest_of(source): source for op in ops for source in sources_of(op, builder)}
 
 
+def used_here() -> list[str]:
+    """The best target of this machine, and its base; none where it has no vectors."""
+    best = best_target(this_machine())
+    return [] if best is None else [best, *filter(None, [BASE_OF.get(best)])]
+
+
 def main(arguments: Sequence[str]) -> None:
     parser = argparse.ArgumentParser(prog="python -m xyntra_ep.tracea.prebuilt.build", description=__doc__)
     parser.add_argument("--target", action="append", choices=BEST_FIRST, help="default: all of them")
+    parser.add_argument("--here", action="store_true", help="those that this machine uses")
+    parser.add_argument("--kind", help="of ops, as Gemm: no others")
     parser.add_argument("--output", type=Path, default=FOLDER)
     asked = parser.parse_args(arguments)
-    ops = read_ops()
-    for target in asked.target or BEST_FIRST:
+    ops = [op for op in read_ops() if asked.kind in (None, type(op.op).__name__)]
+    for target in asked.target or (used_here() if asked.here else BEST_FIRST):
         kernels, size_bytes = build_library(target, ops, asked.output)
         sys.stdout.write(f"{target}: {kernels} kernels of {len(ops)} ops, {size_bytes / 1e6:.2f} MB\n")
 

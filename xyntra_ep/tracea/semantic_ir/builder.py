@@ -21,7 +21,7 @@ from dataclasses import fields
 
 from xyntra_ep.tracea.core_ir.dims import Size
 from xyntra_ep.tracea.core_ir.dtypes import DType
-from xyntra_ep.tracea.core_ir.given_size import parameter_values
+from xyntra_ep.tracea.core_ir.given_size import PREFIX, GivenSize, parameter_values
 from xyntra_ep.tracea.semantic_ir.matrix_nodes import (
     LoadWords,
     StoreBytes,
@@ -63,8 +63,11 @@ from xyntra_ep.tracea.semantic_ir.nodes import (
 )
 from xyntra_ep.tracea.semantic_ir.superstep_nodes import Arrive, Await, Claim, Reached
 
-_OF_KERNEL = re.compile(r"b_\w*\d|p_\w+")  # how KernelBuilder names buffers and params
+_OF_KERNEL = re.compile(rf"b_\w*\d|p_\d+|{PREFIX}\w+")  # how KernelBuilder names buffers and params
 
+
+_ROOMS = (1 << 10, 1 << 13)
+_LARGEST_ROOM_BYTES = 32 << 10
 
 # What holds no variable, by annotation; ``function``: called functions are not looked into.
 _PLAIN = frozenset(
@@ -98,6 +101,14 @@ def variables_in(node: object) -> list[Var]:
             else:
                 stack.extend([getattr(item, name) for name in parts])
     return list(found)
+
+
+def _room(count: int, dtype: DType) -> int:
+    """How many elements an array for ``count`` has: of a given size one of few numbers, so that kernels of other sizes are the
+    same one. Nobody reads what is beyond."""
+    if type(count) is not GivenSize:
+        return count
+    return next((room for room in _ROOMS if count <= room and room * dtype.bytes <= _LARGEST_ROOM_BYTES), int(count))
 
 
 class BlockBuilder:
@@ -186,7 +197,7 @@ class BlockBuilder:
     def array(self, stem: str, dtype: DType, count: int) -> Var:
         """A local array (on the stack: keep the sum of a kernel's arrays well below 256 KiB)."""
         var = Var(PointerType(dtype, writable=True), self.fresh(stem))
-        self.emit(Array(var, dtype, count))
+        self.emit(Array(var, dtype, _room(count, dtype)))
         return var
 
     def pointer(self, stem: str, base: Pointer, at: Rvalue | int) -> Offset:

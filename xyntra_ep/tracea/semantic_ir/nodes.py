@@ -483,14 +483,14 @@ def loaded_type(dtype: DType, lanes: int) -> Type:
     return Type(Elem.I32 if dtype is DType.BOOL else Elem.I64, lanes)
 
 
-def index(value: int) -> Const:
-    return Const(INDEX, int(value))
+def index(value: int) -> Rvalue:
+    return _number(value, INDEX)
 
 
 def _number(value: float | int, like: Type) -> Rvalue:
     """A number as a constant, or as a parameter of the kernel."""
     if type(value) is not GivenSize:
-        return Const(like, value)
+        return Const(like, value if like.elem is Elem.F32 else int(value))
     if like == INDEX:
         return Var(INDEX, parameter_name(value))
     return Splat(like, Var(INDEX, parameter_name(value))) if like.elem is Elem.I64 and like.lanes > 1 else Const(like, int(value))

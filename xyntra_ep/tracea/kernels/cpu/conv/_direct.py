@@ -16,6 +16,7 @@ from contextlib import nullcontext
 from functools import partial
 
 from xyntra_ep.tracea.core_ir.dtypes import DType
+from xyntra_ep.tracea.core_ir.given_size import decided_by
 from xyntra_ep.tracea.core_ir.ops import Conv
 from xyntra_ep.tracea.kernels.cpu.conv._blocking import Blocking, work_steps
 from xyntra_ep.tracea.kernels.cpu.conv._edges import edges_of, ends_ns
@@ -175,7 +176,7 @@ def _multiply(totals: _Totals | None, f: TileFunction, run: TapRun, at: Rvalue, 
     if totals is None or depth < _CHAIN // 2:
         steps(0, depth)
         return
-    length = -(-depth // (max(1, round(depth / _CHAIN)) * unroll)) * unroll
+    length = -(-depth // (max(1, decided_by(round(depth / _CHAIN), depth)) * unroll)) * unroll
     with f.loop("begin", 0, depth, length) as begin:
         end = f.let("end", vmin(begin + length, depth) if depth % length else begin + length)
         steps(begin, end)

@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xyntra_ep.tracea.core_ir.dims import Size
+from xyntra_ep.tracea.core_ir.given_size import decided_by
 from xyntra_ep.tracea.semantic_ir.builder import BlockBuilder
 from xyntra_ep.tracea.semantic_ir.nodes import Rvalue, Var
 
@@ -35,7 +36,7 @@ class Parts:
 
 def parts_of(steps: Size, unroll: int) -> Parts | None:
     """None where one part is enough, or the depth unknown."""
-    number = round(steps / LENGTH) if isinstance(steps, int) else 1
+    number = decided_by(round(steps / LENGTH), steps) if isinstance(steps, int) else 1
     if not isinstance(steps, int) or number < 2:
         return None
     return Parts(number=number, length=-(-steps // number // unroll) * unroll, whole_iterations=steps % unroll == 0)

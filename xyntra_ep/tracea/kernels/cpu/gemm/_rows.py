@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from xyntra_ep.tracea.core_ir.dims import Size
+from xyntra_ep.tracea.core_ir.given_size import sizes_are_parameters
 from xyntra_ep.tracea.semantic_ir.builder import FunctionBuilder, KernelBuilder
 from xyntra_ep.tracea.semantic_ir.nodes import Function, PointerType, Rvalue, Type, Var, binary, lt, vmin
 
@@ -65,8 +66,8 @@ class TileFamily:
 
     Out of line: each tile fills the register file, so each wants an allocation of its own.
 
-    ``common``: all that the tiles depend on beside stem, rows and arguments, when they name nothing of the kernel: they are then
-    built once for all kernels of this process.
+    ``common``: all that the tiles depend on beside stem, rows and arguments, when they name no buffer of the kernel: those that
+    name no parameter either are built once for all kernels of this process.
     """
 
     def __init__(
@@ -81,15 +82,14 @@ class TileFamily:
         self._kernel = kernel
         self._tiles: dict[int, TileFunction] = {}
         for rows in sizes:
-            key = None if common is None else (stem, rows, *arguments, *common)
+            key = None if common is None else (stem, rows, *arguments, *common, sizes_are_parameters())
             tile = None if key is None else _common.get(key)
             if tile is None:
                 b = FunctionBuilder(f"{stem}_{rows}")
                 body(b, rows, [b.argument(name, kind) for name, kind in arguments])
                 captured = b.capture()
                 tile = TileFunction(b.finish(), captured)
-                if key is not None:
-                    assert not captured, f"{stem} is not common: it names {captured}"
+                if key is not None and not captured:  # sizes can be the kernel's parameters
                     _common[key] = tile
             kernel.function(tile.function)
             self._tiles[rows] = tile

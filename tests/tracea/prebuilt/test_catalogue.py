@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+import pytest
+
+from tests.support.programs.recurrences import recurrence
+from tests.tracea.kernels.attention_programs import AttentionCase
+from tests.tracea.kernels.attention_programs import build as attention
+from tests.tracea.kernels.conv_programs import ConvCase, conv_program
+from tests.tracea.kernels.gemm_programs import GemmCase
+from tests.tracea.kernels.gemm_programs import build as gemm
+from xyntra_ep.tracea.core_ir.ops import Attention, Conv, Gemm, Pointwise, Program, RowReduce
+from xyntra_ep.tracea.planning.constants import constant_ops, live_ops
+from xyntra_ep.tracea.prebuilt.build import capabilities_of, general_builder, sources_of
+from xyntra_ep.tracea.prebuilt.catalogue import OPS, RecordedOp, read_line, read_ops, recorded, write_line
+
+PROGRAMS = {
+    "gemm": gemm(GemmCase(m=7, k=33, n=20, batch=(2,), a_batch=(2,), epilogue="gelu", symbolic="m"))[0],
+    "conv": conv_program(ConvCase(x=(1, 8, 9, 9), w=(8, 8, 3, 3), pads=(1,) * 4, tail=("bias", "relu")))[0],
+    "attention": attention(AttentionCase(masks=("causal",), past=2))[0],
+    "recurrence": recurrence("lstm", 24),
+}
+
+
+def first_op(program: Program) -> RecordedOp:
+    live = live_ops(program)
+    once, known = constant_ops(program, live)
+    number = next(i for i in live if i not in once)
+    return recorded(program.ops[number], program, known)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_what_is_written_is_read(name: str) -> None:
+    op = first_op(PROGRAMS[name])
+    again = read_line(write_line(op))
+    assert write_line(again) == write_line(op)
+    assert again.op == op.op and dict(again.values) == dict(op.values) and again.constants == op.constants
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_kernels_of_a_recorded_op_are_those_of_the_op(name: str) -> None:
+    program = PROGRAMS[name]
+    builder = general_builder(capabilities_of("avx2"))
+    live = live_ops(program)
+    once, known = constant_ops(program, live)
+    number = next(i for i in live if i not in once)
+    own = [launch.source.distinct().text for launch in builder.build(program.ops[number], program, known).launches]
+    again = read_line(write_line(first_op(program)))
+    assert [source.text for source in sources_of(again, general_builder(capabilities_of("avx2")))] == own != []
+
+
+def test_nothing_that_people_named_is_kept() -> None:
+    op = first_op(PROGRAMS["gemm"])
+    assert op.op.label == "" and {value.name for value in op.values.values()} == {""}
+
+
+def test_the_catalogue_has_the_kinds_that_models_are_made_of() -> None:
+    ops = read_ops()
+    assert {type(op.op) for op in ops} >= {Gemm, Conv, Attention, RowReduce, Pointwise}
+    lines = OPS.read_text(encoding="utf-8").splitlines()
+    assert lines == sorted(set(lines)), "sorted, each once"
