@@ -123,6 +123,7 @@ class GraphReport:
     cache: str
     options: str
     precision: str  # the option, or why it was not followed
+    prebuilt: str = ""  # what processors the kernels were compiled for beforehand; empty where they were compiled here
     digest: str = ""
     device: str = ""  # where islands run; empty for the CPU
     placement: str = ""  # why there; empty where the options say it
@@ -319,6 +320,7 @@ def _graph(entry: Mapping[str, Any]) -> GraphReport:
         compiled=bool(entry.get("compiled")),
         failure=str(entry.get("failure") or ""),
         cache=str(plan.get("cache", "")),
+        prebuilt=str(plan.get("prebuilt", "")),
         options=str(plan.get("options", "")),
         precision=str(plan.get("precision", "")),
         device=str(plan.get("device", "")),

@@ -21,6 +21,7 @@ from xyntra_ep.tracea.interface.device_costs import ASSUMED
 from xyntra_ep.tracea.interface.devices import device_backends, known_target
 from xyntra_ep.tracea.interface.plan_kernel import KernelPlan
 from xyntra_ep.tracea.optimizer.tuning_cache import TuningCache
+from xyntra_ep.tracea.prebuilt.library import prebuilt_for
 from xyntra_ep.tracea.runtime.cache_root import CacheRoot, atomic_write, look_at, open_root
 from xyntra_ep.tracea.runtime.compilers import REMEDY, Candidate, survey
 from xyntra_ep.tracea.runtime.hashing import hash128_of
@@ -132,7 +133,9 @@ def _checkup(wrong: list[str], *, measure: bool, architecture: str | None, cache
         missing.append((what, "run them from another folder, or `make native` here"))
     found = tuple(survey(context.root))
     if not any(c.compiler is not None for c in found):
-        missing.append(("a C compiler; nothing can be compiled", REMEDY))
+        prebuilt = prebuilt_for(context.machine)
+        left = "nothing can be compiled" if prebuilt is None else f"kernels prebuilt for {prebuilt.target} serve where they can"
+        missing.append((f"a C compiler; {left}", REMEDY))
     files = entries(root)
     if reason := root.reason or (
         f"{root.path} is not writable, and there is nothing in it" if root.read_only and not files else ""

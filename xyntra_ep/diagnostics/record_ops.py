@@ -123,11 +123,14 @@ def main(arguments: Sequence[str]) -> None:
     parser = argparse.ArgumentParser(prog="python -m xyntra_ep.diagnostics.record_ops", description=__doc__)
     parser.add_argument("models", nargs="+", type=Path)
     parser.add_argument("--option", action="append", default=[], metavar="NAME=VALUE", help="of the provider")
+    parser.add_argument("--ops", type=Path, default=OPS, help="the file that they are added to; default: the package's own")
     parser.add_argument("--anew", action="store_true", help="forget what was recorded")
     asked = parser.parse_args(arguments)
-    recorder = Recorder([] if asked.anew or not OPS.exists() else read_ops())
-    record(asked.models, dict(option.split("=", 1) for option in asked.option), recorder)
-    write_ops(recorder.ops)
+    recorder = Recorder([] if asked.anew or not asked.ops.exists() else read_ops(asked.ops))
+    options = dict(option.split("=", 1) for option in asked.option)
+    for model in asked.models:  # some take minutes: what was found is kept
+        record([model], options, recorder)
+        write_ops(recorder.ops, asked.ops)
 
 
 if __name__ == "__main__":

@@ -128,6 +128,7 @@ def report(work: Planner, result: CompileResult) -> Mapping[str, Any]:
             for error, nodes in work.faults
         ],
         "cache": work.context.root.reason,
+        "prebuilt": work.context.prebuilt.target if work.context.prebuilt is not None else "",
         "precision": work.precision.shortfall or str(work.options.precision),
         "device": work.context.device_identity,
         "placement": work.placement.reason,

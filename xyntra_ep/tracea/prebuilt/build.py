@@ -14,7 +14,7 @@ from xyntra_ep.tracea.doctor.targets import BASE_OF, BEST_FIRST, target_capabili
 from xyntra_ep.tracea.doctor.variants import cpu_variants
 from xyntra_ep.tracea.emitters.cpu import emit
 from xyntra_ep.tracea.planning.builder import OpBuilder
-from xyntra_ep.tracea.prebuilt.catalogue import RecordedOp, read_ops
+from xyntra_ep.tracea.prebuilt.catalogue import OPS, RecordedOp, read_ops
 from xyntra_ep.tracea.prebuilt.library import FOLDER, SUFFIX, LibraryIndex, best_target, compressed, content_digest, digest_of
 from xyntra_ep.tracea.runtime.cache_root import open_root
 from xyntra_ep.tracea.runtime.compilers import find_compiler, target_flags
@@ -90,10 +90,11 @@ def main(arguments: Sequence[str]) -> None:
     parser = argparse.ArgumentParser(prog="python -m xyntra_ep.tracea.prebuilt.build", description=__doc__)
     parser.add_argument("--target", action="append", choices=BEST_FIRST, help="default: all of them")
     parser.add_argument("--here", action="store_true", help="those that this machine uses")
+    parser.add_argument("--ops", type=Path, default=OPS, help="recorded ones; default: those of the package")
     parser.add_argument("--kind", help="of ops, as Gemm: no others")
     parser.add_argument("--output", type=Path, default=FOLDER)
     asked = parser.parse_args(arguments)
-    ops = [op for op in read_ops() if asked.kind in (None, type(op.op).__name__)]
+    ops = [op for op in read_ops(asked.ops) if asked.kind in (None, type(op.op).__name__)]
     for target in asked.target or (used_here() if asked.here else BEST_FIRST):
         kernels, size_bytes = build_library(target, ops, asked.output)
         sys.stdout.write(f"{target}: {kernels} kernels of {len(ops)} ops, {size_bytes / 1e6:.2f} MB\n")
