@@ -76,9 +76,7 @@ def convolved(x: Array, w: Array, bias: Array | None, stride: Any, padding: Any,
     """In float64, a tap at a time."""
     top, left, bottom, right = padding
     x = np.pad(x.astype(np.float64), ((0, 0), (0, 0), (top, bottom), (left, right)))
-    rows, columns = (
-        (x.shape[i + 2] - dilation[i] * (w.shape[i + 2] - 1) - 1) // stride[i] + 1 for i in range(2)
-    )  # fmt: skip
+    rows, columns = ((x.shape[i + 2] - dilation[i] * (w.shape[i + 2] - 1) - 1) // stride[i] + 1 for i in range(2))
     parts = zip(np.split(x, groups, axis=1), np.split(w.astype(np.float64), groups), strict=True)
     made = []
     for images, weights in parts:
