@@ -29,7 +29,9 @@ void check_threads(uint32_t threads, const char* name) {
 }
 
 Threads::Threads(uint32_t threads, TraceaParallelFor parallel_for, void* user)
-    : parallel_for_(parallel_for), user_(user), shared_(threads != 0 ? threads : std::max(1U, std::thread::hardware_concurrency())) {}
+    : parallel_for_(parallel_for),
+      user_(user),
+      shared_(threads != 0 ? threads : std::max(1U, std::thread::hardware_concurrency())) {}
 
 void Threads::run(void (*task)(void*, std::size_t), std::size_t count, void* step) const {
   if (parallel_for_ != nullptr) {

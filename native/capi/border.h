@@ -1,5 +1,5 @@
-// What every function of include/tracea/tracea.h does at its border: exceptions end as a status and a text, structs of older headers
-// are completed, and threads are the library's or the caller's.
+// What every function of include/tracea/tracea.h does at its border: exceptions end as a status and a text, structs of older
+// headers are completed, and threads are the library's or the caller's.
 #pragma once
 
 #include <algorithm>
@@ -7,7 +7,6 @@
 #include <cstring>
 #include <exception>
 #include <new>
-#include <optional>
 #include <string>
 
 #include "byte_io.h"
@@ -49,7 +48,8 @@ TraceaStatus guarded(TraceaStatus otherwise, Body&& body) noexcept {
     return failed(TRACEA_OUT_OF_MEMORY, "out of memory");
   } catch (const Error& error) {
     const bool unsupported = error.code() == kNotImplemented;
-    return failed(unsupported ? TRACEA_UNSUPPORTED_CONFIG : error.code() == kInvalidArgument ? otherwise : TRACEA_CPU_ERROR, error.what());
+    const TraceaStatus wrong = error.code() == kInvalidArgument ? otherwise : TRACEA_CPU_ERROR;
+    return failed(unsupported ? TRACEA_UNSUPPORTED_CONFIG : wrong, error.what());
   } catch (const FormatError& error) {
     return failed(TRACEA_INVALID_MODEL, error.what());
   } catch (const std::exception& error) {
@@ -73,7 +73,8 @@ Struct known(const Struct* given, const char* name) {
 // Throws Misused for more than are sensible.
 void check_threads(uint32_t threads, const char* name);
 
-// Those that carry out what is called: of the caller's where there are any, else so many of the library's, 0 being one per processor.
+// Those that carry out what is called: the caller's where there are any, else so many of the library's, 0 being one per
+// processor.
 class Threads final : public Tasks {
  public:
   Threads(uint32_t threads, TraceaParallelFor parallel_for, void* user);

@@ -67,7 +67,8 @@ class Convolution {
     columns_ = axis(x, w, params, 1);
     const std::vector<int64_t> shape = {x.dims[0], w.dims[0], rows_.out, columns_.out};
     if (out.dims != shape) throw Misused("out is " + text(out.dims) + ", the result " + text(shape));
-    if (bias != nullptr && bias->dims != std::vector<int64_t>{w.dims[0]}) throw Misused("bias is " + text(bias->dims) + ", not one for each of w");
+    if (bias != nullptr && bias->dims != std::vector<int64_t>{w.dims[0]})
+      throw Misused("bias is " + text(bias->dims) + ", not one for each of w");
   }
 
   void run() const {
@@ -103,7 +104,9 @@ class Convolution {
  private:
   // Whether an image of x is its own columns.
   bool is_pointwise() const {
-    const auto is_one = [](const Axis& axis) { return axis.kernel == 1 && axis.stride == 1 && axis.out == axis.in && axis.before == 0; };
+    const auto is_one = [](const Axis& axis) {
+      return axis.kernel == 1 && axis.stride == 1 && axis.out == axis.in && axis.before == 0;
+    };
     TensorArgument image = x_;
     image.dims[0] = 1;
     return is_one(rows_) && is_one(columns_) && image.is_contiguous();
@@ -114,7 +117,8 @@ class Convolution {
     share(tasks_, static_cast<std::size_t>(x_.dims[1] * taps), [&](std::size_t k) {
       const auto number = static_cast<int64_t>(k);
       const int64_t tap = number % taps;
-      gather_tap(image + number / taps * x_.strides[1], tap / columns_.kernel, tap % columns_.kernel, first, n, columns + number * n);
+      const float* const channel = image + number / taps * x_.strides[1];
+      gather_tap(channel, tap / columns_.kernel, tap % columns_.kernel, first, n, columns + number * n);
     });
   }
 

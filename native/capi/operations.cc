@@ -1,9 +1,12 @@
 // The operations of include/tracea/tracea.h.
 #include <algorithm>
 #include <cmath>
+#include <initializer_list>
+#include <iterator>
 #include <limits>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "border.h"
@@ -20,7 +23,8 @@ constexpr int64_t kFusedHeads[] = {64, 128};  // sizes of heads with kernels of 
 TensorArgument floats(const TraceaTensorView* view, const char* name) {
   if (view == nullptr) throw Misused(std::string("there is no ") + name);
   TensorArgument argument = tensor_argument(*view, name);
-  if (argument.elem_type != TRACEA_FLOAT32) throw Error(kNotImplemented, argument.name + " is not of float32, the only type of operations");
+  if (argument.elem_type != TRACEA_FLOAT32)
+    throw Error(kNotImplemented, argument.name + " is not of float32, the only type of operations");
   return argument;
 }
 
@@ -53,9 +57,11 @@ std::optional<TensorArgument> transposed(const TensorArgument& matrices) {
   return !matrices.is_contiguous() && found.is_contiguous() ? std::optional(found) : std::nullopt;
 }
 
-void gemm(const TensorArgument& a, const TensorArgument& b, const TensorArgument* bias, const TensorArgument& out, const Tasks& tasks) {
+void gemm(const TensorArgument& a, const TensorArgument& b, const TensorArgument* bias, const TensorArgument& out,
+          const Tasks& tasks) {
   for (const TensorArgument* one : {&a, &b, &out}) {
-    if (one->rank() != 2 && one->rank() != 3) throw Misused(one->name + " has " + std::to_string(one->rank()) + " axes, not 2 or 3");
+    if (one->rank() != 2 && one->rank() != 3)
+      throw Misused(one->name + " has " + std::to_string(one->rank()) + " axes, not 2 or 3");
   }
   if (bias != nullptr && bias->rank() != 1) throw Misused("bias has " + std::to_string(bias->rank()) + " axes, not 1");
   const std::size_t last = a.rank() - 1;
@@ -72,7 +78,8 @@ void gemm(const TensorArgument& a, const TensorArgument& b, const TensorArgument
   const int64_t all_rows = batch / products * rows;
   const std::optional<TensorArgument> b_transposed = transposed(b);
   const DenseInput left(a, {products, all_rows, depth}, tasks);
-  const DenseInput right = b_transposed ? DenseInput(*b_transposed, {products, columns, depth}, tasks) : DenseInput(b, {products, depth, columns}, tasks);
+  const DenseInput right = b_transposed ? DenseInput(*b_transposed, {products, columns, depth}, tasks)
+                                        : DenseInput(b, {products, depth, columns}, tasks);
   std::vector<CallersTensor> inputs = {left.tensor(), right.tensor()};
   std::optional<DenseInput> added;
   if (bias != nullptr) inputs.push_back(added.emplace(*bias, bias->dims, tasks).tensor());
@@ -141,8 +148,8 @@ void attention(const TensorArgument& q, const TensorArgument& k, const TensorArg
 
 using xyntra::capi::guarded;
 
-TraceaStatus tracea_gemm(const TraceaTensorView* a, const TraceaTensorView* b, const TraceaTensorView* bias, const TraceaTensorView* out,
-                         const TraceaGemmParams* params) {
+TraceaStatus tracea_gemm(const TraceaTensorView* a, const TraceaTensorView* b, const TraceaTensorView* bias,
+                         const TraceaTensorView* out, const TraceaGemmParams* params) {
   return guarded(TRACEA_INVALID_PARAMS, [&] {
     using namespace xyntra::capi;
     const TraceaGemmParams given = known(params, "params");

@@ -73,7 +73,8 @@ std::vector<TensorArgument> checked(const TraceaTensorView* views, std::size_t n
   if (n != 0 && views == nullptr) throw Misused(std::string("the ") + what + "s are NULL");
   std::vector<TensorArgument> tensors;
   for (std::size_t i = 0; i < n; ++i) {
-    const TensorArgument& tensor = tensors.emplace_back(xyntra::capi::tensor_argument(views[i], std::string(what) + ' ' + std::to_string(i)));
+    const std::string name = std::string(what) + ' ' + std::to_string(i);
+    const TensorArgument& tensor = tensors.emplace_back(xyntra::capi::tensor_argument(views[i], name));
     if (!tensor.is_empty() && !tensor.is_contiguous())
       throw Error(xyntra::kNotImplemented, tensor.name + " has gaps; models take tensors in row-major order");
   }

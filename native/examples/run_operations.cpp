@@ -23,8 +23,8 @@ int main() {
   try {
     // Rows times the transpose of a matrix of weights, which strides say, and a bias.
     std::vector<float> x = {1, 2, 3, 4}, weights = {0, 2, 1, 2}, bias = {0.5F, 0.5F}, y(4);
-    tracea::gemm({x.data(), {2, 2}}, tracea::TensorView(weights.data(), {2, 2}).with_stride({1, 2}), tracea::TensorView(bias.data(), {2}),
-                 {y.data(), {2, 2}});
+    tracea::gemm({x.data(), {2, 2}}, tracea::TensorView(weights.data(), {2, 2}).with_stride({1, 2}),
+                 tracea::TensorView(bias.data(), {2}), {y.data(), {2, 2}});
     print("gemm", y);
 
     // Sums of a pixel and its neighbours.

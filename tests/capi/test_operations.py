@@ -299,3 +299,20 @@ def test_files_that_cannot_be_used(operations: Path, tmp_path: Path, monkeypatch
     assert call("gemm", A, B, None, Y) == FILE_ERROR and "gemm.onnx" in last_error()
     damaged.chmod(0o644)
     assert call("gemm", A, B, None, Y) == SUCCESS, last_error()
+
+
+def test_on_other_machines(operations: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was opened stays as it is, so each pretended machine has files of its own."""
+    for isa, status in (("avx2", SUCCESS), ("scalar", INVALID_MODEL)):
+        shutil.copytree(operations, tmp_path / isa)
+        monkeypatch.setenv("XYNTRA_PREBUILT_DIR", str(tmp_path / isa))
+        monkeypatch.setenv("XYNTRA_ISA", isa)
+        y, z, result = fresh(4, 5), fresh(1, 6, 6, 6), fresh(2, 4, 5, 3)
+        assert call("gemm", A, B, None, y) == status
+        assert call("conv2d", X, W, None, z, groups=2) == status
+        assert call("attention", Q, K, V, result) == status
+        if status == SUCCESS:
+            close(y, product(A, B))
+            close(z, convolved(X, W, None, (1, 1), (0, 0, 0, 0), (1, 1), 2))
+            close(result, attended(Q, K, V))
+    assert "what this machine does not have" in last_error()
