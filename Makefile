@@ -114,6 +114,7 @@ $(BUILD)/build.ninja: CMakeLists.txt $(VENV)/.made
 
 prebuilt: $(VENV)/.test native
 	$(BIN)/python -m xyntra_ep.tracea.prebuilt.build $(PREBUILT_TARGETS:%=--target %)
+	$(BIN)/python -m xyntra_ep.diagnostics.compiled.operations
 
 wheel: prebuilt
 	$(PIP) wheel --no-deps --wheel-dir dist .
@@ -122,6 +123,7 @@ wheel: prebuilt
 test-wheel: $(VENV)/.test native
 	rm -rf build/wheel .venv-wheel
 	$(BIN)/python -m xyntra_ep.tracea.prebuilt.build --here --kind Pointwise --output build/prebuilt
+	$(BIN)/python -m xyntra_ep.diagnostics.compiled.operations --output build/prebuilt
 	$(PIP) wheel --no-deps --wheel-dir build/wheel -C cmake.define.XYNTRA_PREBUILT=$(CURDIR)/build/prebuilt .
 	$(PYTHON) -m venv .venv-wheel
 	.venv-wheel/bin/python -m pip --disable-pip-version-check --quiet install "$$(echo build/wheel/*.whl)[bench]"

@@ -60,7 +60,14 @@ target_link_libraries(uses_cpp tracea::tracea)
 set_target_properties(uses_cpp PROPERTIES CXX_STANDARD 17)
 """
 C = '#include <stdio.h>\n#include "tracea/tracea.h"\nint main(void) { return puts(tracea_version()) < 0; }\n'
-CPP = '#include <cstdio>\n#include "tracea/tracea.hpp"\nint main() { return std::puts(tracea::version().c_str()) < 0; }\n'
+CPP = """#include <cstdio>
+#include "tracea/tracea.hpp"
+int main() {
+  float x = 3, y = 0;
+  tracea::gemm({&x, {1, 1}}, {&x, {1, 1}}, std::nullopt, {&y, {1, 1}});  // a kernel of the wheel's
+  return y != 9 || std::puts(tracea::version().c_str()) < 0;
+}
+"""
 
 
 def check_c_package() -> None:

@@ -1,4 +1,5 @@
-/* Tracea: models that were compiled by `xyntra compile`, in a program without Python and without ONNX Runtime.
+/* Tracea: models that were compiled by `xyntra compile`, and single operations, in a program without Python and without ONNX
+ * Runtime.
  *
  *   TraceaModel* model = NULL;
  *   if (tracea_model_open("compiled.onnx", NULL, &model) != TRACEA_SUCCESS) ... tracea_get_last_error(text, sizeof text);
@@ -29,7 +30,7 @@ extern "C" {
 #endif
 
 /* Of this header. The library's is what tracea_abi_version() says; it can serve all up to its own. */
-#define TRACEA_ABI_VERSION 1
+#define TRACEA_ABI_VERSION 2
 
 typedef enum TraceaStatus {
   TRACEA_SUCCESS = 0,
@@ -129,6 +130,55 @@ TRACEA_API TraceaStatus tracea_model_output_shape(const TraceaModel* model, cons
  * overlap neither each other nor an input. */
 TRACEA_API TraceaStatus tracea_model_run(const TraceaModel* model, const TraceaTensorView* inputs, size_t n_inputs,
                                          const TraceaTensorView* outputs, size_t n_outputs);
+
+/* -- operations: of prebuilt kernels, which are opened when one is first called. They are in the folder tracea/prebuilt beside the
+ * library, or the one that the environment variable XYNTRA_PREBUILT_DIR names.
+ *
+ * Of float32 on the CPU. Any strides are taken that are not negative: a tensor with gaps is copied to memory that the call frees before
+ * it returns. Of an output no two elements are at one address, and from its first to its last address it overlaps no input.
+ * Params may be NULL; set their `struct_size`, and the rest to 0 where nothing else is wanted. */
+
+typedef struct TraceaExecution {
+  uint32_t threads; /* as in TraceaModelOptions */
+  TraceaParallelFor parallel_for;
+  void* parallel_for_user;
+  void* stream; /* NULL on the CPU */
+} TraceaExecution;
+
+typedef struct TraceaGemmParams {
+  size_t struct_size;
+  TraceaExecution execution;
+} TraceaGemmParams;
+
+/* out[...,M,N] = a[...,M,K] b[...,K,N] + bias[N] where that is not NULL. `...` is nothing or one axis; `b` may lack it, and is shared
+ * then. A matrix that strides transpose is no gap in `b`. */
+TRACEA_API TraceaStatus tracea_gemm(const TraceaTensorView* a, const TraceaTensorView* b, const TraceaTensorView* bias,
+                                    const TraceaTensorView* out, const TraceaGemmParams* params);
+
+typedef struct TraceaConv2dParams {
+  size_t struct_size;
+  TraceaExecution execution;
+  int64_t stride[2];   /* of rows and columns; 0: 1 */
+  int64_t padding[4];  /* with zeros: top, left, bottom, right */
+  int64_t dilation[2]; /* 0: 1 */
+  int64_t groups;      /* 0: 1 */
+} TraceaConv2dParams;
+
+/* x[N,C,H,W], w[M,C/groups,R,S], bias[M] or NULL, out[N,M,P,Q], as ONNX's Conv. P is
+ * (H + padding[0] + padding[2] - dilation[0] * (R - 1) - 1) / stride[0] + 1, rounded down, and Q likewise. */
+TRACEA_API TraceaStatus tracea_conv2d(const TraceaTensorView* x, const TraceaTensorView* w, const TraceaTensorView* bias,
+                                      const TraceaTensorView* out, const TraceaConv2dParams* params);
+
+typedef struct TraceaAttentionParams {
+  size_t struct_size;
+  TraceaExecution execution;
+  float scale;       /* of scores; 0: 1/sqrt(D) */
+  int32_t is_causal; /* not 0: query i sees keys 0 to i */
+} TraceaAttentionParams;
+
+/* out[B,H,S,E] = softmax(scale * q[B,H,S,D] k[B,G,T,D]^T) v[B,G,T,E]; H is a multiple of G, and as many heads share keys and values. */
+TRACEA_API TraceaStatus tracea_attention(const TraceaTensorView* q, const TraceaTensorView* k, const TraceaTensorView* v,
+                                         const TraceaTensorView* out, const TraceaAttentionParams* params);
 
 /* -- profile: time by step, of all models of the process */
 

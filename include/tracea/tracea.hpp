@@ -3,13 +3,19 @@
 //   tracea::Model model("compiled.onnx");
 //   std::vector<float> x(4 * 64), y(4 * 5);
 //   model.run({{x.data(), {4, 64}}}, {{y.data(), {4, 5}}});
+//
+//   tracea::Conv2dParams params;
+//   params.padding = {1, 1, 1, 1};
+//   tracea::conv2d({image.data(), {1, 3, 32, 32}}, {kernel.data(), {8, 3, 3, 3}}, std::nullopt, {out.data(), {1, 8, 32, 32}}, params);
 #ifndef TRACEA_TRACEA_HPP
 #define TRACEA_TRACEA_HPP
 
+#include <array>
 #include <cstdint>
 #include <exception>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <type_traits>
@@ -207,6 +213,81 @@ class Model {
 
   std::unique_ptr<State> state_;
 };
+
+// Of a call of an operation; tracea.h says what each takes.
+struct Execution {
+  uint32_t threads = 0;
+  void* stream = nullptr;
+  // Calls task(i) for each i below `count` on threads of yours; must not throw.
+  std::function<void(std::size_t count, const std::function<void(std::size_t)>& task)> parallel_for;
+
+  // Valid as long as this is neither changed nor gone.
+  TraceaExecution view() const {
+    TraceaExecution made{};
+    made.threads = threads;
+    made.stream = stream;
+    if (parallel_for) {
+      made.parallel_for = [](void* user, std::size_t count, void (*task)(void*, std::size_t), void* argument) {
+        static_cast<const Execution*>(user)->parallel_for(count, [&](std::size_t i) { task(argument, i); });
+      };
+      made.parallel_for_user = const_cast<Execution*>(this);
+    }
+    return made;
+  }
+};
+
+struct GemmParams {
+  Execution execution;
+};
+
+struct Conv2dParams {
+  std::array<int64_t, 2> stride = {1, 1};
+  std::array<int64_t, 4> padding = {0, 0, 0, 0};  // top, left, bottom, right
+  std::array<int64_t, 2> dilation = {1, 1};
+  int64_t groups = 1;
+  Execution execution;
+};
+
+struct AttentionParams {
+  float scale = 0;  // 0: 1/sqrt(D)
+  bool is_causal = false;
+  Execution execution;
+};
+
+inline void gemm(const TensorView& a, const TensorView& b, const std::optional<TensorView>& bias, const TensorView& out,
+                 const GemmParams& params = {}) {
+  TraceaGemmParams given{};
+  given.struct_size = sizeof given;
+  given.execution = params.execution.view();
+  const TraceaTensorView left = a.view(), right = b.view(), result = out.view();
+  const TraceaTensorView added = bias ? bias->view() : TraceaTensorView{};
+  check(tracea_gemm(&left, &right, bias ? &added : nullptr, &result, &given));
+}
+
+inline void conv2d(const TensorView& x, const TensorView& w, const std::optional<TensorView>& bias, const TensorView& out,
+                   const Conv2dParams& params = {}) {
+  TraceaConv2dParams given{};
+  given.struct_size = sizeof given;
+  given.execution = params.execution.view();
+  for (std::size_t i = 0; i < 2; ++i) given.stride[i] = params.stride[i];
+  for (std::size_t i = 0; i < 4; ++i) given.padding[i] = params.padding[i];
+  for (std::size_t i = 0; i < 2; ++i) given.dilation[i] = params.dilation[i];
+  given.groups = params.groups;
+  const TraceaTensorView images = x.view(), weights = w.view(), result = out.view();
+  const TraceaTensorView added = bias ? bias->view() : TraceaTensorView{};
+  check(tracea_conv2d(&images, &weights, bias ? &added : nullptr, &result, &given));
+}
+
+inline void attention(const TensorView& q, const TensorView& k, const TensorView& v, const TensorView& out,
+                      const AttentionParams& params = {}) {
+  TraceaAttentionParams given{};
+  given.struct_size = sizeof given;
+  given.execution = params.execution.view();
+  given.scale = params.scale;
+  given.is_causal = params.is_causal ? 1 : 0;
+  const TraceaTensorView queries = q.view(), keys = k.view(), values = v.view(), result = out.view();
+  check(tracea_attention(&queries, &keys, &values, &result, &given));
+}
 
 }  // namespace tracea
 

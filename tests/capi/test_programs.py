@@ -53,6 +53,29 @@ def test_examples_run(name: str, tmp_path: Path) -> None:
     assert missing.returncode == 1 and "cannot be opened" in missing.stderr
 
 
+@pytest.mark.skipif(bool(knobs.current().sanitize), reason="the library has sanitizers of its own")
+@pytest.mark.parametrize("name", ["run_operations.c", "run_operations.cpp"])
+def test_examples_of_operations_run(name: str, operation_folder: Path, tmp_path: Path) -> None:
+    program = tmp_path / "program"
+    build(EXAMPLES / name, program, *SANITIZED)
+
+    def run(folder: Path) -> subprocess.CompletedProcess[str]:
+        environment = {"ASAN_OPTIONS": "detect_leaks=0", "PATH": "/nonexistent", "HOME": "/nonexistent"}
+        environment["XYNTRA_PREBUILT_DIR"] = str(folder)
+        return subprocess.run([str(program)], capture_output=True, text=True, timeout=120, cwd="/", env=environment)
+
+    result = run(operation_folder)
+    assert (result.returncode, result.stderr) == (0, "")
+    assert result.stdout.splitlines() == [
+        "gemm: 4.5 5.5 8.5 11.5",
+        "conv2d: 12 21 16 27 45 33 24 39 28",
+        "attention: 1 2 2 3",
+        "refused: sizes do not fit: the columns of a, the rows of b",
+    ]
+    missing = run(tmp_path)
+    assert missing.returncode == 1 and "XYNTRA_PREBUILT_DIR" in missing.stderr
+
+
 def test_headers_stand_alone(tmp_path: Path) -> None:
     for language, header, standard in (("c", "tracea.h", "c11"), ("c++", "tracea.h", "c++17"), ("c++", "tracea.hpp", "c++17")):
         source = tmp_path / "alone.c"
@@ -70,7 +93,7 @@ def test_the_library_exports_what_the_header_declares() -> None:
     )
     exported = set(re.findall(r" T (tracea_\w+)$", listing.stdout, re.MULTILINE))
     declared = set(re.findall(r"^TRACEA_API .*?(tracea_\w+)\(", HEADER, re.MULTILINE))
-    assert exported == declared and len(declared) == 14
+    assert exported == declared and len(declared) == 17
 
 
 # Of x86-64 and aarch64. A member that is new goes to the end, and TRACEA_ABI_VERSION up.
@@ -92,7 +115,23 @@ LAYOUT = {
     "offsetof(TraceaModelOptions, parallel_for)": 16,
     "offsetof(TraceaModelOptions, parallel_for_user)": 24,
     "offsetof(TraceaModelOptions, digests)": 32,
-    "TRACEA_ABI_VERSION": 1,
+    "sizeof(TraceaExecution)": 32,
+    "offsetof(TraceaExecution, parallel_for)": 8,
+    "offsetof(TraceaExecution, parallel_for_user)": 16,
+    "offsetof(TraceaExecution, stream)": 24,
+    "sizeof(TraceaGemmParams)": 40,
+    "offsetof(TraceaGemmParams, execution)": 8,
+    "sizeof(TraceaConv2dParams)": 112,
+    "offsetof(TraceaConv2dParams, execution)": 8,
+    "offsetof(TraceaConv2dParams, stride)": 40,
+    "offsetof(TraceaConv2dParams, padding)": 56,
+    "offsetof(TraceaConv2dParams, dilation)": 88,
+    "offsetof(TraceaConv2dParams, groups)": 104,
+    "sizeof(TraceaAttentionParams)": 48,
+    "offsetof(TraceaAttentionParams, execution)": 8,
+    "offsetof(TraceaAttentionParams, scale)": 40,
+    "offsetof(TraceaAttentionParams, is_causal)": 44,
+    "TRACEA_ABI_VERSION": 2,
     "TRACEA_MAX_RANK": 16,
     "TRACEA_CPU": -1,
     "TRACEA_FILE_ERROR": 7,
