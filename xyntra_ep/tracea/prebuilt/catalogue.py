@@ -1,7 +1,7 @@
 """Ops as lines of JSON, with all that building their kernels depends on.
 
 line     = {"op": part, "values": {number: part}, "constants": [number ...], "assumed": [{symbol: size} ...]}
-part     = number | string | true | null | [part ...] | {"enum": class, "value": string} | {"expr": [node ...]}
+part     = number | string | true | null | [part ...] | "@class.value" of an enum | {"expr": [node ...]}
          | {"dim": terms} | {"float": hexadecimal} | {"bytes": hexadecimal}
          | {"is": class, field: part ...}  (fields that are as by default are left out)
 node     = [kind, [number of an earlier node ...], part, dtype]
@@ -24,6 +24,7 @@ from xyntra_ep.tracea.core_ir.expr import Expr, node, walk
 from xyntra_ep.tracea.core_ir.ops import Binding, CoreOp, Program, Range, SymbolKind, Value
 
 OPS = Path(__file__).with_name("ops.jsonl")
+_ENUM = "@"
 _CLASSES: dict[str, Any] = {kind.__name__: kind for kind in vars(ops).values() if isinstance(kind, type)}
 _ENUMS = {"DType": DType, **{name: kind for name, kind in _CLASSES.items() if issubclass(kind, Enum)}}
 
@@ -97,7 +98,7 @@ def write_ops(recorded_ops: Iterable[RecordedOp], path: Path = OPS) -> None:
 
 def _encoded(part: Any) -> Any:
     if isinstance(part, Enum):
-        return {"enum": type(part).__name__, "value": part.value}
+        return f"{_ENUM}{type(part).__name__}.{part.value}"
     if part is None or isinstance(part, (bool, int, str)):
         return int(part) if isinstance(part, int) and not isinstance(part, bool) else part
     if isinstance(part, float):
@@ -124,10 +125,11 @@ def _atom(atom: Atom) -> Any:
 def _decoded(part: Any) -> Any:
     if isinstance(part, list):
         return tuple(_decoded(p) for p in part)
+    if isinstance(part, str) and part.startswith(_ENUM):
+        kind, value = part[len(_ENUM) :].split(".", 1)
+        return _ENUMS[kind](value)
     if not isinstance(part, dict):
         return part
-    if "enum" in part:
-        return _ENUMS[part["enum"]](part["value"])
     if "float" in part:
         return float.fromhex(part["float"])
     if "bytes" in part:
