@@ -60,7 +60,8 @@ class Setting:
         def run(rows: int = 5) -> NDArray[np.float32]:
             x = np.random.default_rng(rows).standard_normal((rows, 4)).astype(np.float32)
             y: NDArray[np.float32] = session.run(None, {"x": x})[0]
-            return y - relu_answer(x)  # -1 for the successor, since a Neg follows
+            differs: NDArray[np.float32] = y - relu_answer(x)  # -1 for the successor, since a Neg follows
+            return differs
 
         return run
 
@@ -117,7 +118,7 @@ def _flipped(data: bytes) -> bytes:
 
 
 @pytest.mark.parametrize("damage", [_cut, _flipped, lambda data: data[:-46], lambda data: b""])
-def test_a_damaged_one_is_refused(setting: Setting, damage: Callable[[bytes], bytes], capfd: Any) -> None:
+def test_a_damaged_one_is_refused(setting: Setting, damage: Callable[[bytes], bytes]) -> None:
     run = setting.session()
     setting.publish(damage(seal(setting.compiled)))
     time.sleep(LOOK_S)
