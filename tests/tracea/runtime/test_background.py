@@ -84,7 +84,7 @@ def test_it_ends_with_its_parent_and_so_do_its_compilers(tmp_path: Path, number:
         _wait_until(pid.exists)
         at_work = int(pid.read_text(encoding="utf-8"))
         child = _parent_of(at_work)
-        assert _parent_of(child) == parent.pid and os.getpriority(os.PRIO_PROCESS, child) == 19
+        assert _parent_of(child) == parent.pid and os.getpriority(os.PRIO_PROCESS, child) == 10
     finally:
         parent.send_signal(number)
         parent.communicate()

@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 from typing import NoReturn
 
-_NICE = 19
+_NICE = 10  # with 19, sessions that keep all processors busy would never get their kernels
 _PR_SET_PDEATHSIG = 1
 _TIMEOUT_S = 1000.0  # of a compiler that gets what others leave
 
