@@ -21,6 +21,8 @@ from xyntra_ep import knobs
 from xyntra_ep.fusion.egraph import Algebra
 from xyntra_ep.fusion.graph import Graph
 from xyntra_ep.options import Options
+from xyntra_ep.options import parse as parse_options
+from xyntra_ep.provider.first_run import begins_prebuilt, unlike_asked
 from xyntra_ep.provider.placement import Placement
 from xyntra_ep.provider.planner import hearing, planner_of
 from xyntra_ep.tracea.core_ir.ops import CoreOp
@@ -167,11 +169,17 @@ def test_what_is_not_prebuilt_is_compiled_at_once(calls: Planned, tmp_path: Path
     close([_run(session)], cpu(model, {"x": normal(5, 128)}))
 
 
-@pytest.mark.parametrize(("option", "said"), [({"deterministic": "1"}, "deterministic=1"), ({"tune": "session"}, "tune=session")])
-def test_what_wants_other_kernels_has_them(calls: Planned, tmp_path: Path, option: dict[str, str], said: str) -> None:
-    session = planned(layer(128), _options(tmp_path, **option))
+@pytest.mark.parametrize("option", ["deterministic=1", "tune=session"])
+def test_what_wants_other_kernels_turns_it_off(option: str) -> None:
+    asked = parse_options({"first_run": "prebuilt", **dict([option.split("=")])})
+    assert not begins_prebuilt(asked) and begins_prebuilt(parse_options({"first_run": "prebuilt"}))
+    assert option in unlike_asked(asked, Context())
+
+
+def test_a_deterministic_session_exchanges_nothing(calls: Planned, tmp_path: Path) -> None:
+    session = planned(layer(128), _options(tmp_path, deterministic="1"))
     assert _successors(calls, tmp_path) == []
-    assert f"whatever first_run says: {said}" in calls.answers[0].log_line
+    assert "whatever first_run says: deterministic=1" in calls.answers[0].log_line
     first = _run(session)
     time.sleep(LOOK_S)
     assert np.array_equal(_run(session), first)
