@@ -3,6 +3,7 @@
 #include <atomic>
 #include <utility>
 
+#include "factory.h"
 #include "memory_block.h"
 
 namespace xyntra {
@@ -15,6 +16,10 @@ std::atomic<bool> weights_dropped{false};
 
 void give_back_dropped_weights() noexcept {
   if (weights_dropped.load(std::memory_order_relaxed) && weights_dropped.exchange(false)) give_back_free_heap();
+}
+
+void say_that_it_stays(const std::string& why) {
+  Factory::say(kInfo, "XyntraEP goes on with the kernels that a session began with: " + why);
 }
 
 // ORT's own threads.
@@ -34,7 +39,8 @@ class OrtTasks : public Tasks {
 
 CpuIsland::CpuIsland(const Ort& ort, std::shared_ptr<const UsablePlan> usable, std::size_t island,
                      const OrtGraph* graph, const OrtNode* fused_node, PoolWriter& pool)
-    : Island(ort, std::move(usable), island, fused_node), program_(usable_, island, constants_in(graph), pool) {
+    : Island(ort, std::move(usable), island, fused_node),
+      program_(usable_, island, constants_in(graph), pool, say_that_it_stays) {
   weights_dropped = true;
 }
 

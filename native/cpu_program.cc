@@ -100,8 +100,8 @@ void run_units(const Workspace::Step& s, std::size_t task) {
 }
 
 CpuProgram::CpuProgram(std::shared_ptr<const UsablePlan> usable, std::size_t island, const Constants& constants,
-                       PoolWriter& pool)
-    : usable_(std::move(usable)) {
+                       PoolWriter& pool, Say say)
+    : usable_(std::move(usable)), successors_(usable_, island, std::move(say)) {
   const PlanIsland& planned = usable_->plan->islands[island];
   alternatives_.reserve(planned.alternatives.size());
   for (const Alternative& plan : planned.alternatives) make_ready(plan, constants, pool);
@@ -196,6 +196,7 @@ void CpuProgram::run_init(const Alternative& plan, ReadyAlternative& ready,
 }
 
 void CpuProgram::run(Workspace& workspace, const Tasks& tasks, uint32_t traced_as) const {
+  if (const Successors::Lists* lists = successors_.now()) workspace.use((*lists)[workspace.evaluation().alternative()]);
   const auto& steps = workspace.steps();
   Profiled profiled(profile::mode() == profile::Mode::kSteps ? steps.size() : 0);
   StepTrace traced(traced_as, workspace.evaluation());

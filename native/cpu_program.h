@@ -11,6 +11,7 @@
 #include "init_steps.h"
 #include "plan_source.h"
 #include "profile.h"
+#include "successors.h"
 #include "weight_pool.h"
 #include "workspace.h"
 
@@ -31,7 +32,8 @@ void run_units(const Workspace::Step& step, std::size_t task);
 class CpuProgram {
  public:
   // Packs the weights on the calling thread. `usable` and the pool's weights live as long as this does.
-  CpuProgram(std::shared_ptr<const UsablePlan> usable, std::size_t island, const Constants& constants, PoolWriter& pool);
+  CpuProgram(std::shared_ptr<const UsablePlan> usable, std::size_t island, const Constants& constants, PoolWriter& pool,
+             Say say = {});
 
   // Memory that the weights of an island can take at most.
   static std::size_t pool_room(const PlanIsland& island);
@@ -47,6 +49,7 @@ class CpuProgram {
 
   const std::shared_ptr<const UsablePlan> usable_;
   std::vector<ReadyAlternative> alternatives_;
+  mutable Successors successors_;  // which runs look for
   std::vector<PooledWeight> weights_;
   // While the constructor runs: alternatives pack mostly the same, and once is enough.
   std::map<std::vector<int64_t>, PooledWeight> packed_;

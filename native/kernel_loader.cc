@@ -11,10 +11,12 @@
 #include <cstring>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <string_view>
 #include <tuple>
 
 #include "matrix_tiles.h"
+#include "sha256.h"
 #include "trusted_file.h"
 
 namespace xyntra {
@@ -29,6 +31,18 @@ constexpr std::size_t kSealBytes = kSeal.size() + 32;
 std::string_view without_seal(std::string_view file) {
   if (file.size() < kSealBytes || file.substr(file.size() - kSealBytes, kSeal.size()) != kSeal) return file;
   return file.substr(0, file.size() - kSealBytes);
+}
+
+bool is_intact(std::string_view file) {
+  const std::string_view content = without_seal(file);
+  if (content.size() == file.size()) return false;
+  std::string sum;
+  for (const char c : file.substr(file.size() - 32)) {
+    constexpr const char* kDigits = "0123456789abcdef";
+    const auto byte = static_cast<unsigned char>(c);
+    sum += {kDigits[byte >> 4], kDigits[byte & 15]};
+  }
+  return sum == sha256_hex(content);
 }
 
 struct Opened {
@@ -69,18 +83,20 @@ Opened open_program(const std::string& path, const std::string& binary, const De
   }
 }
 
-Opened open(const std::string& path, const Hash128& hash, const Device* device) {
+// Without a hash, the file's own checksum stands for it.
+Opened open(const std::string& path, const std::optional<Hash128>& hash, const Device* device) {
   const TrustedFile file = read_trusted_file(path);
   if (!file.error.empty()) return {nullptr, nullptr, file.error};
-  if (hash128(file.bytes.data(), file.bytes.size()) != hash)
+  if (hash && hash128(file.bytes.data(), file.bytes.size()) != *hash)
     return {nullptr, nullptr, path + ": is damaged (its hash does not match)"};
+  if (!hash && !is_intact(file.bytes)) return {nullptr, nullptr, path + ": is damaged (its checksum does not match)"};
   return device != nullptr ? open_program(path, file.bytes, *device) : open_library(path, file.descriptor);
 }
 
 // What two threads open at the same time is opened twice: dlopen gives both the same handle, and of two programs both work.
 // Kernels that were linked together are one file with many names, which is read and checked once.
-Opened opened_once(const std::string& path, const Hash128& hash, const Device* device) {
-  using Key = std::tuple<dev_t, ino_t, off_t, time_t, Hash128, const Device*>;
+Opened opened_once(const std::string& path, const std::optional<Hash128>& hash, const Device* device) {
+  using Key = std::tuple<dev_t, ino_t, off_t, time_t, std::optional<Hash128>, const Device*>;
   static auto* const mutex = new std::mutex;
   static auto* const known = new std::map<Key, Opened>;
   struct stat status = {};
@@ -157,6 +173,12 @@ LoadedKernel found_in(const Opened& opened, const std::string& path, const PlanK
 
 LoadedKernel load_kernel(const std::string& path, const PlanKernel& wanted, const Device* device) {
   return found_in(opened_once(path, wanted.hash, device), path, wanted, device);
+}
+
+LoadedKernel load_sealed_kernel(const std::string& path, const std::string& symbol) {
+  PlanKernel wanted;
+  wanted.symbol = symbol;
+  return found_in(opened_once(path, std::nullopt, nullptr), path, wanted, nullptr);
 }
 
 LoadedKernel load_kernel(std::string_view file, const PlanKernel& wanted) {

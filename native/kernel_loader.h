@@ -31,6 +31,10 @@ struct LoadedKernel {
 // beside a function f `const unsigned f_takes[2]`: how many buffers and parameters it reads from its tables.
 LoadedKernel load_kernel(const std::string& path, const PlanKernel& wanted, const Device* device);
 
+// On the CPU, a kernel whose hash no plan knows, since it was compiled after the plan was written: the checksum at the file's end has
+// to be right.
+LoadedKernel load_sealed_kernel(const std::string& path, const std::string& symbol);
+
 // On the CPU, the same from memory, whose hash was checked: no folder need be writable.
 LoadedKernel load_kernel(std::string_view file, const PlanKernel& wanted);
 

@@ -348,7 +348,7 @@ std::shared_ptr<Plan> Plan::read(std::string_view bytes) {
     depend.value = read_string(in);
     depend.hash = read_hash(in);
   }
-  plan->kernels.resize(in.count(32));
+  plan->kernels.resize(in.count(40));
   for (PlanKernel& kernel : plan->kernels) {
     kernel.path = read_string(in);
     kernel.symbol = read_string(in);
@@ -357,6 +357,10 @@ std::shared_ptr<Plan> Plan::read(std::string_view bytes) {
     kernel.shared_bytes = in.read<uint32_t>();
     require((kernel.threads > 0) != plan->device.empty(), "blocks of threads are for kernels on a device");
     require(kernel.shared_bytes == 0 || kernel.threads > 0, "shared memory is for blocks of threads");
+    kernel.successor = read_string(in);
+    kernel.successor_symbol = read_string(in);
+    require(kernel.successor.empty() == kernel.successor_symbol.empty(), "a successor is a file and a symbol");
+    require(kernel.successor.empty() || plan->device.empty(), "successors are for kernels on the CPU");
   }
   plan->islands.resize(in.count(32));
   for (PlanIsland& island : plan->islands) {

@@ -15,7 +15,7 @@
 
 namespace xyntra {
 
-inline constexpr uint32_t kPlanVersion = 8;  // of the format
+inline constexpr uint32_t kPlanVersion = 9;  // of the format
 inline constexpr uint32_t kNoOffset = 0xffffffff;
 
 enum class BufferKind : uint8_t { kInput, kOutput, kConstant, kPool, kArena, kLiteral, kInit };
@@ -126,6 +126,9 @@ struct PlanKernel {
   Hash128 hash{};
   uint32_t threads = 0;       // of a block, on a device
   uint32_t shared_bytes = 0;  // that a launch gives to a block, on a device
+  // The file of a kernel that may take its place once that is there, as `path` is; empty: there is none. On the CPU.
+  std::string successor;
+  std::string successor_symbol;
 };
 
 struct Plan {
@@ -142,6 +145,11 @@ struct Plan {
   std::vector<PlanDepend> depends;
   std::vector<PlanKernel> kernels;
   std::vector<PlanIsland> islands;
+
+  std::string successor_path(std::size_t kernel) const { return whole_path(kernels[kernel].successor); }
+  std::string whole_path(const std::string& path) const {
+    return !path.empty() && path.front() == '/' ? path : root + '/' + path;
+  }
 
   // Throws FormatError on the first thing that is not as the format says.
   static std::shared_ptr<Plan> read(std::string_view bytes);

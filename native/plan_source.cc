@@ -52,8 +52,18 @@ void check_arguments(const Plan& plan, std::vector<LoadedKernel>& kernels) {
   }
 }
 
-// A stored plan is used whole or not at all: the planner can repair what is missing.
-bool use_stored(const std::string& dir, const GraphBuffer& graph, int ordinal, UsablePlan& usable) {
+// Successors of kernels are compiled after their plan is stored, and perhaps never were.
+bool has_successors(const Plan& plan) {
+  for (const PlanKernel& kernel : plan.kernels) {
+    if (kernel.successor.empty()) continue;
+    if (!load_sealed_kernel(plan.whole_path(kernel.successor), kernel.successor_symbol).usable()) return false;
+  }
+  return true;
+}
+
+// A stored plan is used whole or not at all: the planner can repair what is missing. Where there is none (`alone`), it is used
+// without successors, too.
+bool use_stored(const std::string& dir, const GraphBuffer& graph, int ordinal, bool alone, UsablePlan& usable) {
   const TrustedFile file = read_trusted_file(dir + "/plans/" + usable.digest + ".plan");
   if (file.verdict == TrustedFile::Verdict::kDistrusted) usable.failure = "its stored plan is not used: " + file.error;
   if (!file.error.empty()) return false;
@@ -73,7 +83,7 @@ bool use_stored(const std::string& dir, const GraphBuffer& graph, int ordinal, U
     usable.failure = "its stored plan is not used: " + kernel.error;
     return false;
   }
-  if (!suits(usable, ordinal)) return false;
+  if (!suits(usable, ordinal) || (!alone && !has_successors(*plan))) return false;
   usable.plan = std::move(plan);
   usable.stored = true;
   return true;
@@ -99,9 +109,7 @@ void load_kernels(const Plan& plan, UsablePlan& usable) {
       usable.kernels.push_back(load_kernel(usable.compiled->kernel(kernel.hash), kernel));
       continue;
     }
-    const bool absolute = !kernel.path.empty() && kernel.path.front() == '/';
-    const std::string path = absolute ? kernel.path : plan.root + '/' + kernel.path;
-    usable.kernels.push_back(load_kernel(path, kernel, usable.device));
+    usable.kernels.push_back(load_kernel(plan.whole_path(kernel.path), kernel, usable.device));
   }
   check_arguments(plan, usable.kernels);
 }
@@ -152,7 +160,7 @@ UsablePlan find_plan(const GraphBuffer& graph, const Options& options, int ordin
   UsablePlan usable;
   usable.digest = graph.digest(planner.full_identity());
   const std::string dir = cache_dir(options, planner);
-  if (!dir.empty() && use_stored(dir, graph, ordinal, usable)) return usable;
+  if (!dir.empty() && use_stored(dir, graph, ordinal, planner.callback == nullptr, usable)) return usable;
   if (planner.callback == nullptr) return usable;
   usable.failure.clear();  // the planner tells it
 

@@ -96,6 +96,7 @@ void Workspace::fill_tables(const ReadyAlternative& ready) {
     for (const uint32_t param : from.params) params_.push_back(evaluation_.value(param));
     steps_.push_back(step);
   }
+  kernels_ = &ready.kernels;
   // The vectors have their final place only now.
   void** slot = slots_.data();
   const int64_t* param = params_.data();
@@ -106,6 +107,12 @@ void Workspace::fill_tables(const ReadyAlternative& ready) {
     param += plan.run[i].params.size();
   }
   for (Moving& slot : moving_) slot.base = slots_[slot.slot];
+}
+
+void Workspace::use(const std::vector<Kernel>& kernels) noexcept {
+  if (kernels_ == &kernels) return;
+  for (std::size_t i = 0; i < steps_.size(); ++i) steps_[i].kernel = kernels[i];
+  kernels_ = &kernels;
 }
 
 void Workspace::fill_row(const ReadyAlternative& ready, const PlanStep& step, const BatchLoop* loop, int64_t abreast) {

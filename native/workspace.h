@@ -50,6 +50,8 @@ class Workspace {
   // Makes the tables right for `inputs`; `alternatives` are those of the island. Throws as Evaluation::prepare() does, and
   // NoMemory.
   void prepare(const std::vector<ReadyAlternative>& alternatives);
+  // From this run on, the steps call these kernels, which stay where they are: by run step of the alternative at hand.
+  void use(const std::vector<Kernel>& kernels) noexcept;
   // Fills the addresses of this run, which are in `inputs` and `outputs`, into the tables.
   void bind();
   // After the steps: what was computed elsewhere goes to where it belongs.
@@ -115,6 +117,7 @@ class Workspace {
   std::atomic<uint64_t> seen_{0};
   int64_t threads_ = 1;
   std::vector<Step> steps_;
+  const std::vector<Kernel>* kernels_ = nullptr;  // that the steps call
 
   std::vector<std::size_t> input_bytes_, output_bytes_;
   std::vector<std::size_t> reads_;        // per input: how many steps there are up to the last that reads it

@@ -11,7 +11,7 @@ import pytest
 
 from xyntra_ep import knobs, options, options_table
 from xyntra_ep.errors import ConfigError
-from xyntra_ep.options import AUTO, Claim, Goal, LogLevel, Options, Precision, Tune, parse
+from xyntra_ep.options import AUTO, Claim, FirstRun, Goal, LogLevel, Options, Precision, Tune, parse
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -64,6 +64,7 @@ def test_defaults(tmp_path: Path) -> None:
         ("tune", "Session", Tune.SESSION),
         ("policy", "Throughput", Goal.THROUGHPUT),
         ("deterministic", "on", True),
+        ("first_run", "Prebuilt", FirstRun.PREBUILT),
         ("dim_hints", " height=640, width = 480,", (("height", 640), ("width", 480))),
         ("dim_hints", "", ()),
         ("compile_for", "AVX2, amx,avx2", ("avx2", "amx")),
@@ -126,6 +127,7 @@ CHANGED = {
     "tune": "off",
     "policy": "memory",
     "deterministic": "1",
+    "first_run": "prebuilt",
     "dim_hints": "n=2",
     "compile_for": "avx2",
     "compiled_digest": "/digests",

@@ -119,6 +119,7 @@ class Knobs:
     fp32_strict: str | None = None
     tune: str | None = None
     deterministic: str | None = None
+    first_run: str | None = None
     dim_hints: str | None = None
     compile_for: str | None = None
     compiled_digest: str | None = None

@@ -51,6 +51,11 @@ class Tune(StrEnum):
     SESSION = "session"
 
 
+class FirstRun(StrEnum):
+    COMPILE = "compile"
+    PREBUILT = "prebuilt"
+
+
 class Goal(StrEnum):
     """What a session is for."""
 
@@ -229,6 +234,13 @@ class Options:
     deterministic: bool = option(
         default=False,
         doc="the same plan with and without tuning results: as `tune=off`, whatever `tune` says",
+    )
+    first_run: FirstRun = option(
+        default=FirstRun.COMPILE,
+        doc="what the first session of a model waits for: `compile`: its kernels; `prebuilt`: those alone that the package does "
+        "not have compiled: it begins with kernels for all sizes, a child process compiles others for the model's sizes, and a "
+        "later run goes on with them (docs/deployment.md). Without prebuilt kernels for the processor, on a device, and with "
+        "`deterministic` or `tune=session`: as `compile`",
     )
     dim_hints: DimHints = option(
         default_factory=DimHints,

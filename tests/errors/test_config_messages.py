@@ -13,8 +13,8 @@ from xyntra_ep.errors import ConfigError
 from xyntra_ep.options import parse
 
 ALL = (
-    "backend, precision, claim, policy, min_island, cache_dir, dump_dir, rules, fp32_strict, tune, deterministic, dim_hints, "
-    "compile_for, compiled_digest, trace, log_level"
+    "backend, precision, claim, policy, min_island, cache_dir, dump_dir, rules, fp32_strict, tune, deterministic, first_run, "
+    "dim_hints, compile_for, compiled_digest, trace, log_level"
 )
 
 
@@ -31,6 +31,7 @@ def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ("zzz", "1", f"XyntraEP: no provider option 'zzz'. there are {ALL}"),
         ("fast_math", "1", f"XyntraEP: option 'fast_math' is not in this release. there are {ALL}"),
         ("tune", "always", "XyntraEP: tune='always' is not valid. allowed: off, cached, session"),
+        ("first_run", "built", "XyntraEP: first_run='built' is not valid. did you mean 'prebuilt'? allowed: compile, prebuilt"),
         ("backend", "webgpu", "XyntraEP: backend='webgpu' is not in this release. allowed: auto, cpu, cuda, opencl"),
         ("backend", "cpuu", "XyntraEP: backend='cpuu' is not valid. did you mean 'cpu'? allowed: auto, cpu, cuda, opencl"),
         (

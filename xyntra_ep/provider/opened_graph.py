@@ -15,6 +15,7 @@ from xyntra_ep.fusion.reason import Reason
 from xyntra_ep.fusion.rules import algebra
 from xyntra_ep.options import AUTO, Options
 from xyntra_ep.provider import registration
+from xyntra_ep.provider.first_run import go_on
 from xyntra_ep.provider.opened_island import OpenedIsland
 from xyntra_ep.provider.placement import Placement
 from xyntra_ep.provider.planner import planned
@@ -93,6 +94,7 @@ def plan_for_cpu(graph: Graph, options: Options) -> PlannedGraph:
     hash128 = hash128_of(registration.library())
     rules = algebra(options.rules, strict=options.fp32_strict)
     work, result = planned(graph, options, rules, Placement(), hash128)
+    go_on(result, work.context)
     kernels = [_labels(entry, result, work.context) if entry is not None else () for entry in result.islands]
     return PlannedGraph(
         graph=work.graph,

@@ -15,6 +15,7 @@ from xyntra_ep.fusion.reason import Reason
 from xyntra_ep.fusion.trace import CONTROL_FLOW
 from xyntra_ep.guard import guarded
 from xyntra_ep.options import Precision
+from xyntra_ep.provider.first_run import unlike_asked
 from xyntra_ep.provider.other_precision import times
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.interface.islands import CompileResult, report_of
@@ -61,7 +62,7 @@ def _bodies(work: Planner) -> str:
 
 def _unlike_asked(work: Planner) -> list[str]:
     """What was asked for and could not be had, though there are kernels."""
-    what = [work.precision.shortfall, *_unused_hints(work)]
+    what = [work.precision.shortfall, *_unused_hints(work), unlike_asked(work.options, work.context)]
     if work.context.root.reason:
         what.append(f"the next process compiles all again, because the cache {work.context.root.reason}")
     what += [work.untuned, work.context.tuning_problem]

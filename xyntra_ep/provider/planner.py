@@ -32,6 +32,7 @@ from xyntra_ep.fusion.trace import Context as TraceContext
 from xyntra_ep.guard import guarded
 from xyntra_ep.options import AUTO, BackendName, Claim, Options, Tune
 from xyntra_ep.provider import registration
+from xyntra_ep.provider.first_run import begins_prebuilt, go_on
 from xyntra_ep.provider.fusion_graph import graph_of
 from xyntra_ep.provider.graph_buffer import RawGraph
 from xyntra_ep.provider.placement import Placement, confirmed, place
@@ -116,6 +117,7 @@ def _plan_graph(raw: RawGraph, digest: str) -> bytes:
             if work.placement.device is None:
                 work, result = planned(graph, options, rules, work.placement, hash128)
     context = work.context
+    go_on(result, context)
     level, line = log_line(work)
     if raw.is_subgraph:  # one line per model: the graph around this one says it
         level = LogLevel.VERBOSE
@@ -195,6 +197,7 @@ def planned(
         device=placement.device,
         strict=options.fp32_strict,
         policy=Policy.of(options),
+        prebuilt_first=begins_prebuilt(options),
     )
     request = request_at_hand()
     work = planner_of(graph, options, rules, context, placement, request)

@@ -64,9 +64,18 @@ class Kernel:
     hash: bytes
     threads: int = 0
     shared_bytes: int = 0
+    successor: str = ""
+    successor_symbol: str = ""
 
     def bytes(self) -> bytes:
-        return text(self.path) + text(self.symbol) + self.hash + pack("<II", self.threads, self.shared_bytes)
+        return (
+            text(self.path)
+            + text(self.symbol)
+            + self.hash
+            + pack("<II", self.threads, self.shared_bytes)
+            + text(self.successor)
+            + text(self.successor_symbol)
+        )
 
 
 @dataclass
@@ -196,7 +205,7 @@ class Plan:
     def bytes(self) -> bytes:
         content = (
             b"XYPL"
-            + pack("<I", 8)
+            + pack("<I", 9)
             + text(self.digest)
             + text(self.root)
             + text(self.device)

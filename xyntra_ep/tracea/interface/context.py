@@ -34,6 +34,7 @@ from xyntra_ep.tracea.planning.builder import OpBuilder, TunedFor
 from xyntra_ep.tracea.planning.constants import constant_ops, live_ops
 from xyntra_ep.tracea.planning.plan import PlannedProgram
 from xyntra_ep.tracea.planning.planner import gpu_builder
+from xyntra_ep.tracea.prebuilt.first import PrebuiltFirst
 from xyntra_ep.tracea.prebuilt.library import PrebuiltKernels, PrebuiltLibrary, prebuilt_for
 from xyntra_ep.tracea.runtime.cache_root import CacheRoot, open_root
 from xyntra_ep.tracea.runtime.compilers import Compiler, find_compiler, target_flags
@@ -60,7 +61,9 @@ class Context:
         device: DeviceTarget | None = None,
         strict: bool = False,
         policy: Policy | None = None,
+        prebuilt_first: bool = False,
     ) -> None:
+        """``prebuilt_first``: kernels that are prebuilt are used though there is a compiler, until it has made others."""
         self.device = device  # where kernels run; None: the CPU
         self.policy = policy or Policy()
         self._strict = strict
@@ -68,6 +71,7 @@ class Context:
         self._dump_dir = dump_dir
         self._caps = caps
         self._variants = variants
+        self._prebuilt_first = prebuilt_first
         self.hash128 = hash128
 
     def on(self, device: DeviceTarget | None) -> Context:
@@ -99,6 +103,7 @@ class Context:
             device=device,
             strict=self._strict,
             policy=policy or self.policy,
+            prebuilt_first=self._prebuilt_first,
         )
 
     @cached_property
@@ -120,14 +125,25 @@ class Context:
 
     @cached_property
     def prebuilt(self) -> PrebuiltLibrary | None:
-        """The kernels that serve where there is no compiler; None with one, for a device, and for another machine."""
+        """The kernels that serve where there is no compiler; None for a device, for another machine, and with a compiler, unless
+        they serve first."""
         if self.device is not None or self._caps is not None:
             return None
+        return prebuilt_for(self.machine) if self._prebuilt_first or not self._has_compiler else None
+
+    @property
+    def _has_compiler(self) -> bool:
         try:
             self.compiler  # noqa: B018  # it is looked for
         except UnsupportedError:
-            return prebuilt_for(self.machine)
-        return None
+            return False
+        return True
+
+    @cached_property
+    def successors(self) -> KernelCache | None:
+        """What compiles kernels for a model's sizes while its session runs with prebuilt ones; None where these stay, or where
+        there are none."""
+        return self._compiled if self.prebuilt is not None and self._has_compiler else None
 
     @cached_property
     def _ceilings(self) -> Ceilings | None:
@@ -161,10 +177,15 @@ class Context:
         return self.device.identity if self.device is not None else ""
 
     @cached_property
-    def kernels(self) -> KernelCache | PrebuiltKernels:
+    def kernels(self) -> KernelCache | PrebuiltKernels | PrebuiltFirst:
         """Where compiled kernels come from. Raises UnsupportedError where they come from nowhere."""
-        if self.prebuilt is not None:
-            return PrebuiltKernels(self.root, self.prebuilt, self.hash128)
+        if self.prebuilt is None:
+            return self._compiled
+        library = PrebuiltKernels(self.root, self.prebuilt, self.hash128)
+        return library if self.successors is None else PrebuiltFirst(library, self.successors)
+
+    @property
+    def _compiled(self) -> KernelCache:
         compiler: KernelCompiler
         if self.device is not None:
             compiler, flags = self.device.compiler, self.device.flags
@@ -264,7 +285,7 @@ class Context:
     @cached_property
     def _made_by(self) -> str:
         """What makes kernels: a compiler of another version may make others the fastest."""
-        if isinstance(self.kernels, PrebuiltKernels):
+        if not isinstance(self.kernels, KernelCache):
             return self.kernels.made_by
         compiler, target = self.kernels.compiler, self.kernels.target
         return (

@@ -16,6 +16,7 @@ from xyntra_ep.tracea.core_ir.ops import Attention, Conv, Gemm, Product, Program
 from xyntra_ep.tracea.interface.compiled import device_kernel
 from xyntra_ep.tracea.interface.context import Context
 from xyntra_ep.tracea.kernels.shared.causal_mask import find_causal_sum
+from xyntra_ep.tracea.planning.literals import with_literals
 from xyntra_ep.tracea.planning.manifest import (
     Alternative,
     IslandEntry,
@@ -29,9 +30,10 @@ from xyntra_ep.tracea.planning.manifest import (
 )
 from xyntra_ep.tracea.planning.plan import PlanError, PlannedProgram, PlanStep
 from xyntra_ep.tracea.planning.planner import Announce, plan_program
+from xyntra_ep.tracea.prebuilt.first import Lacking
 from xyntra_ep.tracea.prebuilt.library import PrebuiltKernels
 from xyntra_ep.tracea.runtime.cache_root import KERNELS
-from xyntra_ep.tracea.runtime.kernel_cache import Compilation
+from xyntra_ep.tracea.runtime.kernel_cache import Compilation, KernelCache
 from xyntra_ep.tracea.runtime.kernel_files import CompiledKernel
 from xyntra_ep.tracea.runtime.kernel_source import KernelSource
 
@@ -63,12 +65,14 @@ class IslandFailure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompileResult:
-    """``islands[i]`` is None when island i failed; ``failures`` then says where and why."""
+    """``islands[i]`` is None when island i failed; ``failures`` then says where and why. ``successors``: kernels that are to take
+    the place of others once somebody has compiled them."""
 
     islands: tuple[IslandEntry | None, ...]
     kernels: tuple[KernelEntry, ...]
     failures: tuple[IslandFailure, ...]
     compiled: int  # kernels that were not in the cache
+    successors: tuple[KernelSource, ...] = ()
 
 
 def compile_islands(islands: Sequence[Island], context: Context) -> CompileResult:
@@ -102,7 +106,7 @@ def compile_islands(islands: Sequence[Island], context: Context) -> CompileResul
     for i, programs in enumerate(planned):
         failures += [f for p in programs for f in _kernel_failures(i, p, results)]
     bad = {f.island for f in failures}
-    kernels = _KernelList(results)
+    kernels = _KernelList(results, context.successors)
     entries: list[IslandEntry | None] = []
     for i, (island, programs) in enumerate(zip(islands, planned, strict=True)):
         try:
@@ -115,6 +119,7 @@ def compile_islands(islands: Sequence[Island], context: Context) -> CompileResul
         kernels=tuple(kernels.entries),
         failures=tuple(failures),
         compiled=sum(isinstance(r, CompiledKernel) and not r.cached for r in results.values()),
+        successors=tuple(kernels.successors),
     )
 
 
@@ -129,7 +134,8 @@ def _plan(
             if context.device is not None:  # a device's memory is not looked at: it reads the nearest element, and no run fails
                 program = dataclasses.replace(program, faults=[])
             with guarded("planning"):
-                programs.append(plan_program(program, context.caps, builder=context.builder, announce=announce))
+                planned = plan_program(program, context.caps, builder=context.builder, announce=announce)
+                programs.append(planned if context.successors is None else with_literals(planned))
         except PlanError as error:
             failures += [
                 IslandFailure(island=number, op=f.op, nodes=program.sources[f.op], error=f.error) for f in error.failures
@@ -150,7 +156,7 @@ def check_plan(island: Island, context: Context) -> None:
 
 
 def _compile(
-    compilation: Compilation | PrebuiltKernels, sources: Sequence[KernelSource], context: Context
+    compilation: Compilation | PrebuiltKernels | Lacking, sources: Sequence[KernelSource], context: Context
 ) -> list[CompiledKernel | CompileError | InternalError]:
     """Each source as a compiled kernel, or why not; one by one where a fault of ours hinders compiling them together."""
     try:
@@ -305,16 +311,20 @@ def step_costs(entry: IslandEntry) -> tuple[StepCost, ...]:
 class _KernelList:
     """The kernels of a plan file, each once, numbered as they are first asked for."""
 
-    def __init__(self, results: Mapping[str, CompiledKernel | CompileError | InternalError]) -> None:
+    def __init__(self, results: Mapping[str, CompiledKernel | CompileError | InternalError], cache: KernelCache | None) -> None:
+        """``cache``: of the kernels' successors."""
         self._results = results
-        self._numbers: dict[str, int] = {}
+        self._cache = cache
+        self._numbers: dict[tuple[str, tuple[int | None, ...]], int] = {}
         self.entries: list[KernelEntry] = []
+        self.successors: list[KernelSource] = []
 
     def number(self, source: KernelSource) -> int:
-        if source.text not in self._numbers:
+        known_by = source.text, source.literals
+        if known_by not in self._numbers:
             kernel = self._results[source.text]
             assert isinstance(kernel, CompiledKernel)
-            self._numbers[source.text] = len(self.entries)
+            self._numbers[known_by] = len(self.entries)
             path = f"{KERNELS}/{kernel.path.name}"
             entry = KernelEntry(
                 path=path,
@@ -323,8 +333,17 @@ class _KernelList:
                 threads=source.threads,
                 shared_bytes=source.shared_bytes,
             )
-            self.entries.append(entry)
-        return self._numbers[source.text]
+            self.entries.append(self._succeeded(entry, source))
+        return self._numbers[known_by]
+
+    def _succeeded(self, entry: KernelEntry, source: KernelSource) -> KernelEntry:
+        """With the kernel that is to take its place, which nobody has compiled yet."""
+        if self._cache is None or not source.literals:
+            return entry
+        successor = source.specialised()
+        self.successors.append(successor)
+        file = f"{KERNELS}/{self._cache.key(successor.text)}{self._cache.compiler.suffix}"
+        return dataclasses.replace(entry, successor=file, successor_symbol=successor.symbol)
 
 
 def _entry(island: Island, programs: Sequence[PlannedProgram], number: Callable[[KernelSource], int]) -> IslandEntry:

@@ -14,7 +14,7 @@ from xyntra_ep.tracea.planning.size_table import SizeTable
 from xyntra_ep.tracea.runtime.kernel_files import Hash128
 
 MAGIC = b"XYPL"
-VERSION = 8
+VERSION = 9
 NO_OFFSET = 0xFFFFFFFF
 _SYMBOL_KIND = {SymbolKind.DIM: 0, SymbolKind.ELEMENT: 1}
 
@@ -41,13 +41,16 @@ class TensorEntry:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelEntry:
     """``path`` is relative to the plan's root, or absolute. ``hash128`` is over the file. ``threads`` and
-    ``shared_bytes`` as in KernelSource."""
+    ``shared_bytes`` as in KernelSource. ``successor`` and ``successor_symbol``: the file and the name of a kernel that takes its
+    place once it is there ("" = none)."""
 
     path: str
     symbol: str
     hash128: bytes
     threads: int = 0
     shared_bytes: int = 0
+    successor: str = ""
+    successor_symbol: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,6 +119,8 @@ def write_manifest(manifest: Manifest, hash128: Hash128) -> bytes:
         out.hash(kernel.hash128)
         out.u32(kernel.threads)
         out.u32(kernel.shared_bytes)
+        out.text(kernel.successor)
+        out.text(kernel.successor_symbol)
     out.u32(len(manifest.islands))
     for island in manifest.islands:
         out.raw(island.data or write_island(island))

@@ -171,7 +171,15 @@ def _manifest(read: Reader) -> ReadManifest:
 
 def _kernel(read: Reader) -> KernelEntry:
     path, symbol, digest = read.text(), read.text(), read.raw(16)
-    return KernelEntry(path=path, symbol=symbol, hash128=digest, threads=read.u32(), shared_bytes=read.u32())
+    return KernelEntry(
+        path=path,
+        symbol=symbol,
+        hash128=digest,
+        threads=read.u32(),
+        shared_bytes=read.u32(),
+        successor=read.text(),
+        successor_symbol=read.text(),
+    )
 
 
 def _island(read: Reader) -> ReadIsland:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
+_READ_PARAMETER = re.compile(r"^(  const i64 \w+ = )params\[(\d+)\];$", re.MULTILINE)  # as emitters/cpu.py prints it
 SYMBOL = "\0"  # stands for the kernel's own name in what exports it
 
 
@@ -57,13 +59,15 @@ def taking(buffers: int, params: int) -> Definition:
 class KernelSource:
     """A C translation unit that exports one function, ``symbol``, and perhaps what it takes. ``note``: comment lines for who
     reads it, which are no part of what is compiled. ``threads``: of a block, on a device; 0 on the CPU. ``shared_bytes``: what
-    a launch has to give to a block, beside the shared memory that the text declares."""
+    a launch has to give to a block, beside the shared memory that the text declares. ``literals``: what the parameters are where
+    it is called, None for those that differ from run to run; empty where nobody asks. They are no part of the text."""
 
     symbol: str
     definitions: tuple[Definition, ...]
     note: str = ""
     threads: int = 0
     shared_bytes: int = 0
+    literals: tuple[int | None, ...] = ()
     text: str = field(init=False, repr=False, compare=False)  # of all definitions
 
     def __post_init__(self) -> None:
@@ -73,6 +77,27 @@ class KernelSource:
     def of_text(cls, symbol: str, text: str) -> KernelSource:
         """Of a text that is written as a whole and shares nothing."""
         return cls(symbol=symbol, definitions=(Definition(text=text),))
+
+    def specialised(self) -> KernelSource:
+        """The same kernel with its ``literals`` in the text, under a symbol of its own; it takes the same parameters.
+
+        >>> exported = Definition(text="{\\n  const i64 m = params[0];\\n  const i64 n = params[1];\\n}\\n")
+        >>> print(KernelSource(symbol="f", definitions=(exported,), literals=(None, 768)).specialised().text)
+        {
+          const i64 m = params[0];
+          const i64 n = 768;
+        }
+        <BLANKLINE>
+        """
+
+        def known(read: re.Match[str]) -> str:
+            value = self.literals[int(read[2])]
+            return read[0] if value is None else f"{read[1]}{value};"
+
+        definitions = tuple(
+            replace(d, text=_READ_PARAMETER.sub(known, d.text)) if "params[" in d.text else d for d in self.definitions
+        )
+        return replace(self, definitions=definitions, literals=()).distinct()
 
     @property
     def readable(self) -> str:

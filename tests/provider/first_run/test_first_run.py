@@ -1,0 +1,242 @@
+"""Sessions that begin with prebuilt kernels and go on with others: a small model, and a library of its kernels alone."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime as ort
+import pytest
+from numpy.typing import NDArray
+
+from tests.support.models.model_text import close, cpu, normal, parse
+from tests.support.sessions import Planned, planned, watched_planner
+from xyntra_ep import knobs
+from xyntra_ep.fusion.egraph import Algebra
+from xyntra_ep.fusion.graph import Graph
+from xyntra_ep.options import Options
+from xyntra_ep.options import parse as parse_options
+from xyntra_ep.provider.first_run import begins_prebuilt, unlike_asked
+from xyntra_ep.provider.placement import Placement
+from xyntra_ep.provider.planner import hearing, planner_of
+from xyntra_ep.tracea.core_ir.ops import CoreOp
+from xyntra_ep.tracea.doctor.profile import lacking, this_machine
+from xyntra_ep.tracea.doctor.targets import BASE_OF, BEST_FIRST, vendor_of
+from xyntra_ep.tracea.doctor.variants import cpu_variants
+from xyntra_ep.tracea.emitters.cpu import emit
+from xyntra_ep.tracea.interface.context import Context
+from xyntra_ep.tracea.interface.tuning.model import request_at_hand
+from xyntra_ep.tracea.kernels.variant import BuildContext
+from xyntra_ep.tracea.planning.builder import OpBuilder
+from xyntra_ep.tracea.planning.manifest import KernelEntry
+from xyntra_ep.tracea.prebuilt.build import build_library, capabilities_of
+from xyntra_ep.tracea.prebuilt.catalogue import RecordedOp, recorded
+
+LOOK_S = 1.1  # an island looks for files once a second
+PATIENCE_S = 120.0  # for a child of low priority on a busy machine
+
+
+def _targets() -> list[str]:
+    """This machine's best, and its base."""
+    machine = this_machine()
+    fit = [n for n in BEST_FIRST if vendor_of(n) in ("", machine.vendor) and not lacking(machine, capabilities_of(n))]
+    return [name for name in (fit[0], BASE_OF.get(fit[0])) if name is not None] if fit else []
+
+
+TARGETS = _targets()
+pytestmark = [
+    pytest.mark.native,
+    pytest.mark.compiler("cc"),
+    pytest.mark.skipif(not TARGETS, reason="kernels are prebuilt for machines with AVX2"),
+]
+
+
+def layer(width: int, more: str = "") -> onnx.ModelProto:
+    """Two products of which one has other sizes, so that a general kernel has two successors."""
+    last = more or "y = Softmax<axis = 1>(second)"
+    return parse(
+        f"""(float[N,{width}] x) => (float[N,{width}] y) {{
+        first = MatMul(x, w) active = Relu(first) second = MatMul(active, v) {last} }}""",
+        20,
+        w=normal(width, 3 * width) / 16,
+        v=normal(3 * width, width) / 16,
+    )
+
+
+class _Recording(Context):
+    """What a context of general kernels builds."""
+
+    def __init__(self, target: str, folder: Path, ops: list[RecordedOp]) -> None:
+        super().__init__(cache_dir=folder, caps=capabilities_of(target))
+        self._ops = ops
+
+    @cached_property
+    def builder(self) -> OpBuilder:
+        def heard(op: CoreOp, context: BuildContext) -> None:
+            self._ops.append(recorded(op, context.program, context.constants))
+
+        return OpBuilder(self.caps, cpu_variants(), emit, general=True, heard=heard)
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("prebuilt")
+    ops: list[RecordedOp] = []
+
+    def heard(graph: Graph, options: Options, rules: Algebra) -> None:
+        for target in TARGETS:
+            context = _Recording(target, folder / "cache", ops)
+            planner_of(graph, options, rules, context, Placement(), request_at_hand()).run()
+
+    with hearing(heard), watched_planner():
+        planned(layer(128))
+    for target in TARGETS:
+        build_library(target, ops, folder)
+    return folder
+
+
+@pytest.fixture
+def calls(library: Path) -> Iterator[Planned]:
+    with knobs.scope(prebuilt_dir=library), watched_planner() as watched:
+        yield watched
+
+
+def _options(cache: Path, **more: str) -> dict[str, str]:
+    return {"first_run": "prebuilt", "cache_dir": str(cache), **more}
+
+
+def _successors(calls: Planned, cache: Path, call: int = 0) -> list[Path]:
+    kernels: Sequence[KernelEntry] = calls.answers[call].kernels
+    return [cache / kernel.successor for kernel in kernels if kernel.successor]
+
+
+def _wait_for(files: Sequence[Path]) -> None:
+    end = time.monotonic() + PATIENCE_S
+    while not all(file.exists() for file in files):
+        assert time.monotonic() < end, "the child has not compiled them"
+        time.sleep(0.05)
+
+
+def _is_mapped(files: Sequence[Path]) -> bool:
+    """Kernels that were compiled together are one file, which is mapped under one of its names."""
+    inodes = {str(file.stat().st_ino) for file in files}
+    lines = [line.split() for line in Path("/proc/self/maps").read_text(encoding="utf-8").splitlines()]
+    return inodes <= {line[4] for line in lines}
+
+
+def _run(session: ort.InferenceSession, rows: int = 5) -> NDArray[np.float32]:
+    result: NDArray[np.float32] = session.run(None, {"x": normal(rows, 128)})[0]
+    return result
+
+
+def test_a_session_goes_on_with_kernels_for_its_sizes(calls: Planned, tmp_path: Path) -> None:
+    model = layer(128)
+    session = planned(model, _options(tmp_path))
+    assert calls.reasons(0) == {}
+    wanted = cpu(model, {"x": normal(5, 128)})
+    close([_run(session)], wanted)
+    successors = _successors(calls, tmp_path)
+    general = {kernel.path for kernel in calls.answers[0].kernels if kernel.successor}
+    assert len(successors) >= 3 and len(general) <= len(TARGETS), "prebuilt ones are in one file each"
+    _wait_for(successors)
+    time.sleep(LOOK_S)
+    close([_run(session)], wanted)
+    assert _is_mapped(successors)
+    for rows in (1, 17, 300):
+        close([_run(session, rows)], cpu(model, {"x": normal(rows, 128)}))
+
+
+def test_a_later_session_has_them_at_once(calls: Planned, tmp_path: Path) -> None:
+    model = layer(128)
+    planned(model, _options(tmp_path))
+    _wait_for(_successors(calls, tmp_path))
+    session = planned(model, _options(tmp_path))
+    assert calls.calls == 1, "the stored plan is whole"
+    close([_run(session)], cpu(model, {"x": normal(5, 128)}))
+    assert _is_mapped(_successors(calls, tmp_path))
+
+
+def test_what_is_not_prebuilt_is_compiled_at_once(calls: Planned, tmp_path: Path) -> None:
+    model = layer(128, "a = Tanh(second) y = Erf(a)")
+    session = planned(model, _options(tmp_path))
+    assert calls.reasons(0) == {}
+    close([_run(session)], cpu(model, {"x": normal(5, 128)}))
+
+
+@pytest.mark.parametrize("option", ["deterministic=1", "tune=session"])
+def test_what_wants_other_kernels_turns_it_off(option: str) -> None:
+    asked = parse_options({"first_run": "prebuilt", **dict([option.split("=")])})
+    assert not begins_prebuilt(asked) and begins_prebuilt(parse_options({"first_run": "prebuilt"}))
+    assert option in unlike_asked(asked, Context())
+
+
+def test_a_deterministic_session_exchanges_nothing(calls: Planned, tmp_path: Path) -> None:
+    session = planned(layer(128), _options(tmp_path, deterministic="1"))
+    assert _successors(calls, tmp_path) == []
+    assert "whatever first_run says: deterministic=1" in calls.answers[0].log_line
+    first = _run(session)
+    time.sleep(LOOK_S)
+    assert np.array_equal(_run(session), first)
+
+
+def test_without_a_library_all_is_compiled(tmp_path: Path) -> None:
+    with watched_planner() as calls:
+        planned(layer(128), _options(tmp_path))
+    assert calls.reasons(0) == {} and _successors(calls, tmp_path) == []
+    assert "nothing suitable is prebuilt" in calls.answers[0].log_line
+
+
+def test_a_damaged_one_is_not_taken(calls: Planned, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("xyntra_ep.provider.first_run.compile_beside", lambda cache, sources: None)
+    model = layer(128)
+    session = planned(model, _options(tmp_path))
+    for file in _successors(calls, tmp_path):
+        file.write_bytes(b"\x7fELF and no more")
+        file.chmod(0o700)
+    time.sleep(LOOK_S)
+    close([_run(session)], cpu(model, {"x": normal(5, 128)}))
+    monkeypatch.undo()
+    session = planned(model, _options(tmp_path))  # which has them made anew
+    assert calls.calls == 2
+    _wait_for_size(_successors(calls, tmp_path))
+    planned(model, _options(tmp_path))
+    assert calls.calls == 2
+
+
+def _wait_for_size(files: Sequence[Path]) -> None:
+    end = time.monotonic() + PATIENCE_S
+    while not all(file.exists() and file.stat().st_size > 1000 for file in files):
+        assert time.monotonic() < end, "the child has not compiled them"
+        time.sleep(0.05)
+
+
+def test_runs_meanwhile_are_right(calls: Planned, tmp_path: Path) -> None:
+    model = layer(128)
+    session = planned(model, _options(tmp_path), threads=2)
+    wanted = {rows: cpu(model, {"x": normal(rows, 128)}) for rows in (3, 40)}
+    wrong: list[Any] = []
+    stop = threading.Event()
+
+    def work(rows: int) -> None:
+        while not stop.is_set():
+            time.sleep(0.01)  # which leaves something to the child
+            try:
+                close([_run(session, rows)], wanted[rows])
+            except AssertionError as error:
+                wrong.append(error)
+
+    threads = [threading.Thread(target=work, args=(rows,)) for rows in (3, 40, 3, 40)]
+    for thread in threads:
+        thread.start()
+    _wait_for(_successors(calls, tmp_path))
+    time.sleep(2 * LOOK_S)
+    stop.set()
+    for thread in threads:
+        thread.join()
+    assert not wrong and _is_mapped(_successors(calls, tmp_path))
