@@ -34,6 +34,7 @@ def main() -> None:
     check_c_package()
     assert importlib.import_module("xyntra_ep.tracea.optimizer.cost_model").learned().trees, "the learned weights"
 
+    check_prebuilt_kernels()
     node = helper.make_node("Add", ["x", "x"], ["y"])
     values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [4]) for name in "xy"]
     graph = helper.make_graph([node], "twice", values[:1], values[1:])
@@ -48,6 +49,16 @@ def main() -> None:
     for command in ("xyntra", "bench"):
         subprocess.run([Path(sys.executable).parent / command, "--help"], check=True, capture_output=True)
     print(f"the wheel works: {xyntra_ep.__version__} in {SITE}")
+
+
+def check_prebuilt_kernels() -> None:
+    """There are some for this machine, if it has vectors, and they are what their index says."""
+    from xyntra_ep.tracea.doctor.profile import this_machine
+    from xyntra_ep.tracea.prebuilt.library import best_target, prebuilt_for
+
+    library = prebuilt_for(this_machine())
+    assert (library is None) == (best_target(this_machine()) is None)
+    assert library is None or (library.file.stat().st_size > 1000 and library.index.kernels)
 
 
 CMAKE = """cmake_minimum_required(VERSION 3.20)

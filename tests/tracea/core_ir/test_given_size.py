@@ -6,7 +6,7 @@ import pytest
 
 from xyntra_ep.errors import InvariantError
 from xyntra_ep.tracea.core_ir.dims import symbol
-from xyntra_ep.tracea.core_ir.given_size import GivenSize, given_config, parameter_name, parameter_values, parameters
+from xyntra_ep.tracea.core_ir.given_size import GivenSize, decided_by, given_config, parameter_name, parameter_values, parameters
 
 A, B = GivenSize(12, "a"), GivenSize(5, "b")
 
@@ -55,6 +55,14 @@ def test_configurations() -> None:
     config = given_config({"rows": 7, "pixels": 12, "tiles": 1}, ("rows", "tiles"))
     assert config == {"rows": 7, "pixels": 12, "tiles": 1}
     assert [type(value) for value in config.values()] == [GivenSize, int, int]
+
+
+def test_what_a_size_decides_is_told_apart() -> None:
+    with parameters():
+        chains, parts = decided_by("chains", 5, A), decided_by("parts", 2, A)
+        assert parameter_name(chains) != parameter_name(parts) != parameter_name(decided_by("parts", 3, A))
+        assert parameter_name(parts) == parameter_name(decided_by("parts", 2, A))
+    assert type(decided_by("parts", 5, 768)) is int and type(decided_by("parts", 1, A)) is int
 
 
 def test_pickled() -> None:

@@ -75,12 +75,19 @@ def _made(sign: str, value: Any, a: Any, b: Any, either_order: bool = False) -> 
     names = [x.origin if isinstance(x, GivenSize) else str(x) for x in (a, b)]
     if either_order:
         names.sort()
-    return GivenSize(value, hashlib.sha256(sign.join(names).encode()).hexdigest()[:_NAME_DIGITS])
+    return GivenSize(value, _digest(sign.join(names)))
 
 
-def decided_by(value: int, size: int) -> int:
-    """``value``, which was decided by a size in a way that arithmetic on integers does not show."""
-    return _made("by", value, size, 0) if isinstance(size, GivenSize) else value
+def _digest(origin: str) -> str:
+    return hashlib.sha256(origin.encode()).hexdigest()[:_NAME_DIGITS]
+
+
+def decided_by(what: str, value: int, size: int) -> int:
+    """``value``, which was decided by a size in a way that arithmetic on integers does not show. ``what`` it is for tells it from
+    others that the same size decides."""
+    if type(size) is not GivenSize or value in (0, 1):
+        return value
+    return GivenSize(value, _digest(f"{what} {value} by {size.origin}"))
 
 
 @contextmanager

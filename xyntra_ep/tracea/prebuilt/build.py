@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from xyntra_ep.errors import UnsupportedError
+from xyntra_ep.errors import InternalError, UnsupportedError
 from xyntra_ep.tracea.doctor.profile import this_machine
 from xyntra_ep.tracea.doctor.targets import BASE_OF, BEST_FIRST, target_capabilities
 from xyntra_ep.tracea.doctor.variants import cpu_variants
@@ -25,10 +25,12 @@ from xyntra_ep.tracea.semantic_ir.capabilities import Capabilities
 
 
 def sources_of(op: RecordedOp, builder: OpBuilder) -> Iterator[KernelSource]:
-    """The kernels of an op; none where nothing admits it on this processor."""
+    """The kernels of an op; none where nothing admits it on this processor. Raises InternalError for a fault of ours."""
     try:
         built = builder.build(op.op, op.program, op.constants)
-    except UnsupportedError:
+    except UnsupportedError as error:
+        if isinstance(error, InternalError):
+            raise
         return
     yield from (launch.source.distinct() for launch in built.launches)
 

@@ -176,7 +176,7 @@ def _multiply(totals: _Totals | None, f: TileFunction, run: TapRun, at: Rvalue, 
     if totals is None or depth < _CHAIN // 2:
         steps(0, depth)
         return
-    length = -(-depth // (max(1, decided_by(round(depth / _CHAIN), depth)) * unroll)) * unroll
+    length = -(-depth // (max(1, decided_by("chains", round(depth / _CHAIN), depth)) * unroll)) * unroll
     with f.loop("begin", 0, depth, length) as begin:
         end = f.let("end", vmin(begin + length, depth) if depth % length else begin + length)
         steps(begin, end)

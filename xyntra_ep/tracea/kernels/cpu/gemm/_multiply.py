@@ -291,7 +291,7 @@ class _Multiply:
             tile_ns = 2 * tile.rows * tile.columns * depth / self.caps.fma_gflops + 10
             of_a = self.caps.l2_bytes // 4 // max(1, tile.rows * depth * 4)
             of_result = self.caps.l2_bytes // 16 // max(1, tile.rows * width * 4)
-            length = decided_by(max(ROW_BLOCKS, min(int(UNIT_NS / tile_ns), of_a, of_result)), depth)
+            length = decided_by("blocks", max(ROW_BLOCKS, min(int(UNIT_NS / tile_ns), of_a, of_result)), depth)
             return ceildiv(blocks, length), length
         panel = 4 * self.steps * tile.columns
         is_large = isinstance(panel, int) and panel > self.caps.l2_bytes // 6  # a second chunk would read it from L3 again

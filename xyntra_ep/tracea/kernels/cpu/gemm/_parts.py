@@ -36,7 +36,7 @@ class Parts:
 
 def parts_of(steps: Size, unroll: int) -> Parts | None:
     """None where one part is enough, or the depth unknown."""
-    number = decided_by(round(steps / LENGTH), steps) if isinstance(steps, int) else 1
+    number = decided_by("parts", round(steps / LENGTH), steps) if isinstance(steps, int) else 1
     if not isinstance(steps, int) or number < 2:
         return None
     return Parts(number=number, length=-(-steps // number // unroll) * unroll, whole_iterations=steps % unroll == 0)
