@@ -58,10 +58,14 @@ def test_configurations() -> None:
 
 
 def test_what_a_size_decides_is_told_apart() -> None:
+    def name(what: str, value: int) -> str:
+        made = decided_by(what, value, A)
+        assert isinstance(made, GivenSize) and made == value
+        return parameter_name(made)
+
     with parameters():
-        chains, parts = decided_by("chains", 5, A), decided_by("parts", 2, A)
-        assert parameter_name(chains) != parameter_name(parts) != parameter_name(decided_by("parts", 3, A))
-        assert parameter_name(parts) == parameter_name(decided_by("parts", 2, A))
+        assert len({name("chains", 5), name("parts", 2), name("parts", 3)}) == 3
+        assert name("parts", 2) == name("parts", 2)
     assert type(decided_by("parts", 5, 768)) is int and type(decided_by("parts", 1, A)) is int
 
 
