@@ -123,7 +123,7 @@ class GraphReport:
     cache: str
     options: str
     precision: str  # the option, or why it was not followed
-    prebuilt: str = ""  # what processors the kernels were compiled for beforehand; empty where they were compiled here
+    prebuilt: str = ""  # for what processors kernels were compiled beforehand, and why they are used; empty where others are
     digest: str = ""
     device: str = ""  # where islands run; empty for the CPU
     placement: str = ""  # why there; empty where the options say it

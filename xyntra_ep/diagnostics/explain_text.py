@@ -35,7 +35,7 @@ def graph_text(graph: GraphReport, whole_ns: int) -> str:
     if graph.cache:
         lines.append(f"  cache: {graph.cache}")
     if graph.prebuilt:
-        lines.append(f"  kernels: prebuilt for {graph.prebuilt}, since there is no compiler")
+        lines.append(f"  kernels: {graph.prebuilt}")
     if graph.options:
         lines.append(f"  options: {graph.options}")
     if graph.device:

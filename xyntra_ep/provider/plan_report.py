@@ -129,7 +129,7 @@ def report(work: Planner, result: CompileResult) -> Mapping[str, Any]:
             for error, nodes in work.faults
         ],
         "cache": work.context.root.reason,
-        "prebuilt": work.context.prebuilt.target if work.context.prebuilt is not None else "",
+        "prebuilt": _prebuilt(work),
         "precision": work.precision.shortfall or str(work.options.precision),
         "device": work.context.device_identity,
         "placement": work.placement.reason,
@@ -142,6 +142,15 @@ def report(work: Planner, result: CompileResult) -> Mapping[str, Any]:
         "assumed": "" if work.graph.is_subgraph else assumed_text(work.graph),
         "products": _products(work, result),
     }
+
+
+def _prebuilt(work: Planner) -> str:
+    """For what processors kernels were compiled beforehand, and why these are used; nothing where others are."""
+    library = work.context.prebuilt
+    if library is None:
+        return ""
+    why = "since there is no compiler" if work.context.successors is None else "until those for this model's sizes are compiled"
+    return f"prebuilt for {library.target}, {why}"
 
 
 def _declined(work: Planner) -> list[tuple[NodeId, Reason]]:

@@ -13,6 +13,7 @@ import pytest
 from tests.support.models.model_text import close, cpu, normal, parse
 from tests.support.sessions import planned, watched_planner
 from xyntra_ep import knobs
+from xyntra_ep.diagnostics.explain import explain
 from xyntra_ep.diagnostics.record_ops import Recorder, record
 from xyntra_ep.tracea.doctor.profile import this_machine
 from xyntra_ep.tracea.prebuilt.build import build_library, used_here
@@ -112,6 +113,14 @@ def test_with_a_compiler_nothing_is_prebuilt(library: Path, tmp_path: Path) -> N
     with knobs.scope(prebuilt_dir=library), watched_planner() as calls:
         planned(layer(128), {"cache_dir": str(tmp_path)})
     assert calls.reasons(0) == {} and len([*(tmp_path / "kernels").glob("*.so")]) > 2
+
+
+def test_explain_names_the_library(without_compiler: Path, tmp_path: Path) -> None:
+    onnx.save(layer(128), tmp_path / "layer.onnx")
+    told = str(explain(tmp_path / "layer.onnx", options={"claim": "all", "cache_dir": str(tmp_path / "cache")}))
+    found = prebuilt_for(this_machine(), without_compiler)
+    assert found is not None
+    assert f"kernels: prebuilt for {found.target}, since there is no compiler" in told
 
 
 def test_the_best_library_is_taken(library: Path) -> None:
