@@ -38,6 +38,7 @@ def _end_with(parent: int) -> None:
     """Compilers are ended and their files removed, too, whence an exception instead of the signal's default."""
 
     def end(number: int, frame: object) -> NoReturn:
+        signal.signal(number, signal.SIG_IGN)  # it comes again when the parent's last thread ends, and would disturb the cleaning
         raise SystemExit(1)
 
     signal.signal(signal.SIGTERM, end)
