@@ -13,7 +13,7 @@ from xyntra_ep.errors import ConfigError
 from xyntra_ep.knobs import Knobs
 
 ROOT = Path(__file__).resolve().parent.parent
-CMAKE = {"XYNTRA_WERROR", "XYNTRA_BUILD_HOST", "XYNTRA_BUILD_FUZZ"}
+CMAKE = {"XYNTRA_WERROR", "XYNTRA_BUILD_HOST", "XYNTRA_BUILD_FUZZ", "XYNTRA_PREBUILT"}
 MISSPELT = {"XYNTRA_PRECISON"}  # by the documents, which show what is said then
 
 

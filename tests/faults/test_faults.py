@@ -16,6 +16,7 @@ import pytest
 
 pytestmark = [pytest.mark.native, pytest.mark.compiler("gcc")]
 
+_KEPT = ("XYNTRA_ISA", "XYNTRA_PREBUILT_DIR")  # what the machine is, and that nothing is prebuilt for it
 CHILD = """
 import json, os, sys
 import numpy as np
@@ -56,7 +57,7 @@ class Outcome:
 
 def child(cache: Path, *, prepare: str = "", sessions: int = 1, options: dict[str, str] | None = None, **env: str) -> Outcome:
     text = CHILD.replace("PREPARE", prepare).replace("OPTIONS", repr(options or {})).replace("SESSIONS", str(sessions))
-    environment = {k: v for k, v in os.environ.items() if k == "XYNTRA_ISA" or not k.startswith("XYNTRA_")}
+    environment = {k: v for k, v in os.environ.items() if k in _KEPT or not k.startswith("XYNTRA_")}
     environment |= {"XYNTRA_CACHE_DIR": str(cache), **env}
     done = subprocess.run([sys.executable, "-c", text], env=environment, capture_output=True, text=True, timeout=240)
     assert done.returncode == 0, done.stderr[-3000:]

@@ -323,7 +323,7 @@ class TestStoredPlans:
             content = data[:-16].replace(str(kernel).encode(), str(other).encode())
             path.write_bytes(content + hash128(content))
         elif damage == "version":
-            content = data[:4] + b"\x09" + data[5:-16]
+            content = data[:4] + bytes([data[4] + 1]) + data[5:-16]
             path.write_bytes(content + hash128(content))
         else:
             path.unlink()

@@ -129,13 +129,14 @@ class Context:
         they serve first."""
         if self.device is not None or self._caps is not None:
             return None
-        return prebuilt_for(self.machine) if self._prebuilt_first or not self._has_compiler else None
+        library = prebuilt_for(self.machine)  # first, since a compiler is asked for its version
+        return library if library is not None and (self._prebuilt_first or not self._has_compiler) else None
 
     @property
     def _has_compiler(self) -> bool:
         try:
             self.compiler  # noqa: B018  # it is looked for
-        except UnsupportedError:
+        except (UnsupportedError, OSError):  # the disk may be full
             return False
         return True
 
