@@ -1,6 +1,7 @@
 """What all tests share: a clean environment, skips that say why, golden files, and floors under the count.
 
 --update-golden    rewrite the golden files; the diff is then reviewed like code
+--general          kernels of core-IR programs are those that serve many shapes: `pytest --general tests/tracea/kernels/cpu`
 --floors FILE      fail unless so many tests of each kind passed: a run that skipped everything is not green
 """
 

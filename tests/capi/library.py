@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -126,3 +127,22 @@ class Model:
     def run(self, inputs: Sequence[View], outputs: Sequence[View]) -> int:
         sizes = ctypes.c_size_t(len(inputs)), ctypes.c_size_t(len(outputs))
         return int(self._library.tracea_model_run(self._model, views(inputs), sizes[0], views(outputs), sizes[1]))
+
+
+CALLBACK = ctypes.CFUNCTYPE(
+    None, ctypes.c_void_p, ctypes.c_size_t, ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_size_t), ctypes.c_void_p
+)
+
+
+def threads_of_a_caller(counts: list[int]) -> Any:
+    """A `parallel_for` with a thread for each task; ``counts`` is told how many these are."""
+
+    def parallel_for(user: int, count: int, task: Any, argument: int) -> None:
+        counts.append(count)
+        threads = [threading.Thread(target=task, args=(argument, i)) for i in range(count)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+    return CALLBACK(parallel_for)

@@ -23,6 +23,7 @@ from tests.capi.library import (
     Model,
     ModelOptions,
     last_error,
+    threads_of_a_caller,
     tracea,
     view,
 )
@@ -30,9 +31,6 @@ from tests.provider.compiled.support import chain, compiled, divided, expected, 
 from xyntra_ep import __version__
 
 pytestmark = [pytest.mark.native, pytest.mark.compiler("cc")]
-CALLBACK = ctypes.CFUNCTYPE(
-    None, ctypes.c_void_p, ctypes.c_size_t, ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_size_t), ctypes.c_void_p
-)
 
 
 @pytest.fixture(scope="module")
@@ -100,16 +98,7 @@ def test_several_islands_hand_tensors_on(tmp_path: Path) -> None:
 
 def test_threads_of_the_callers(path: Path) -> None:
     counts: list[int] = []
-
-    def parallel_for(user: int, count: int, task: Any, argument: int) -> None:
-        counts.append(count)
-        threads = [threading.Thread(target=task, args=(argument, i)) for i in range(count)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-
-    callback = CALLBACK(parallel_for)
+    callback = threads_of_a_caller(counts)
     options = ModelOptions(ctypes.sizeof(ModelOptions), 0, ctypes.cast(callback, ctypes.c_void_p), None, None)
     x, y = rows(20000), np.zeros((20000, 5), np.float32)
     with Model(path, options) as model:

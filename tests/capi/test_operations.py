@@ -11,13 +11,20 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.capi.library import FILE_ERROR, INVALID_MODEL, INVALID_PARAMS, SUCCESS, UNSUPPORTED, last_error, tracea, view
+from tests.capi.library import (
+    FILE_ERROR,
+    INVALID_MODEL,
+    INVALID_PARAMS,
+    SUCCESS,
+    UNSUPPORTED,
+    last_error,
+    threads_of_a_caller,
+    tracea,
+    view,
+)
 from tests.capi.operations import Array, Execution, attended, call, convolved, strided
 
 pytestmark = [pytest.mark.native, pytest.mark.compiler("cc"), pytest.mark.usefixtures("operations")]
-CALLBACK = ctypes.CFUNCTYPE(
-    None, ctypes.c_void_p, ctypes.c_size_t, ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_size_t), ctypes.c_void_p
-)
 
 
 def random(*shape: int) -> Array:
@@ -171,16 +178,7 @@ def test_special_values() -> None:
 
 def test_threads_of_the_callers_change_nothing() -> None:
     counts: list[int] = []
-
-    def parallel_for(user: int, count: int, task: Any, argument: int) -> None:
-        counts.append(count)
-        threads = [threading.Thread(target=task, args=(argument, i)) for i in range(count)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-
-    callback = CALLBACK(parallel_for)
+    callback = threads_of_a_caller(counts)
     x, w = random(1, 4, 40, 40), random(8, 4, 3, 3)
     results = []
     for execution in (Execution(threads=1), Execution(threads=2), Execution(0, ctypes.cast(callback, ctypes.c_void_p).value)):

@@ -12,28 +12,28 @@ import tempfile
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
-from types import TracebackType
-from typing import Any
 
-from xyntra_ep import knobs
-from xyntra_ep.fusion.egraph import Algebra
-from xyntra_ep.fusion.graph import Graph
-from xyntra_ep.options import Options
+from xyntra_ep.fusion.rules import algebra
+from xyntra_ep.options import parse
 from xyntra_ep.provider import registration
+from xyntra_ep.provider.callback import make_callback
+from xyntra_ep.provider.fusion_graph import graph_of
+from xyntra_ep.provider.graph_buffer import RawGraph
 from xyntra_ep.provider.placement import Placement
-from xyntra_ep.provider.planner import hearing, planner_of
+from xyntra_ep.provider.planner import planner_of
 from xyntra_ep.tracea.core_ir.ops import CoreOp
 from xyntra_ep.tracea.doctor.targets import BEST_FIRST
 from xyntra_ep.tracea.doctor.variants import cpu_variants
 from xyntra_ep.tracea.emitters.cpu import emit
 from xyntra_ep.tracea.interface.context import Context
+from xyntra_ep.tracea.interface.islands import CompileResult, write_plan
 from xyntra_ep.tracea.interface.tuning.model import request_at_hand
 from xyntra_ep.tracea.kernels.variant import BuildContext
 from xyntra_ep.tracea.planning.builder import OpBuilder
 from xyntra_ep.tracea.prebuilt.build import capabilities_of, general_builder, sources_of
 from xyntra_ep.tracea.prebuilt.catalogue import OPS, RecordedOp, read_ops, recorded, write_ops
-from xyntra_ep.tracea.prebuilt.library import digest_of
-from xyntra_ep.tracea.runtime.compilers import NO_COMPILER
+from xyntra_ep.tracea.prebuilt.library import PrebuiltKernels, digest_of
+from xyntra_ep.tracea.runtime.hashing import hash128_of
 from xyntra_ep.tracea.runtime.kernel_files import CompiledKernel
 from xyntra_ep.tracea.runtime.kernel_source import KernelSource
 
@@ -57,27 +57,14 @@ class Recorder:
             self.ops.append(op)
 
 
-class _Pretended:
-    """Has every kernel, so that all of a graph is planned."""
+class _Everything(PrebuiltKernels):
+    """A library that has every kernel, so that all of a graph is planned."""
 
-    dump_problem = distrusted = ""
-
-    def __enter__(self) -> _Pretended:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __init__(self) -> None:
         pass
 
-    def compilation(self) -> _Pretended:
-        return self
-
-    def add(self, source: KernelSource) -> None:
-        pass
-
-    def finish(self, sources: Sequence[KernelSource]) -> list[CompiledKernel]:
-        return [CompiledKernel(symbol=s.symbol, key=s.symbol, path=Path(s.symbol), hash128=b"", cached=True) for s in sources]
-
-    compile_many = finish
+    def _found(self, source: KernelSource) -> CompiledKernel:
+        return CompiledKernel(symbol=source.symbol, key=source.symbol, path=Path(source.symbol), hash128=b"", cached=True)
 
 
 class _Context(Context):
@@ -88,8 +75,8 @@ class _Context(Context):
         self._recorder = recorder
 
     @cached_property
-    def kernels(self) -> Any:
-        return _Pretended()
+    def kernels(self) -> PrebuiltKernels:
+        return _Everything()
 
     @cached_property
     def builder(self) -> OpBuilder:
@@ -100,23 +87,34 @@ class _Context(Context):
 
 
 def record(models: Sequence[Path], options: dict[str, str], recorder: Recorder) -> None:
-    """Ops of ``models``, opened with these provider options."""
+    """Ops of ``models``, opened with these provider options; their nodes stay with ONNX Runtime."""
     import onnxruntime
 
     registration.register()
+    library = registration.library()
+    hash128 = hash128_of(library)
     with tempfile.TemporaryDirectory(prefix="xyntra-record-") as place:
+        folder = Path(place) / "cache"
 
-        def heard(graph: Graph, parsed: Options, rules: Algebra) -> None:
+        def heard(raw: RawGraph, digest: str) -> bytes:
+            parsed = parse(raw.options)
+            rules = algebra(parsed.rules, strict=parsed.fp32_strict)
+            graph = graph_of(raw, strict=parsed.fp32_strict, dim_hints=dict(parsed.dim_hints))
             for target in recorder.targets:
-                context = _Context(target, recorder, Path(place) / "cache")
+                context = _Context(target, recorder, folder)
                 planner_of(graph, parsed, rules, context, Placement(), request_at_hand()).run()
+            nothing = CompileResult(islands=(), kernels=(), failures=(), compiled=0)
+            return write_plan(digest, nothing, Context(cache_dir=folder, hash128=hash128))
 
-        with hearing(heard), knobs.scope(cc=NO_COMPILER):
+        registration.attach(library, make_callback(library, heard))
+        try:
             for model in models:
                 known = len(recorder.ops)
-                provider = ("XyntraEP", {"cache_dir": f"{place}/{model.name}", **options})
+                provider = ("XyntraEP", {"cache_dir": str(folder), **options})
                 onnxruntime.InferenceSession(str(model), providers=[provider, "CPUExecutionProvider"])
                 sys.stdout.write(f"{model.name}: {len(recorder.ops) - known} ops\n")
+        finally:
+            registration.attach(library, make_callback(library))
 
 
 def main(arguments: Sequence[str]) -> None:

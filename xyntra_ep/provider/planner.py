@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from xyntra_ep import options as options_module
@@ -68,20 +67,6 @@ _said: dict[str, None] = {}  # digests of graphs whose line this process has log
 _LEVELS = {"verbose": LogLevel.VERBOSE, "info": LogLevel.INFO, "warning": LogLevel.WARNING, "error": LogLevel.ERROR}
 
 
-Hear = Callable[[Graph, Options, Algebra], None]
-_listeners: list[Hear] = []
-
-
-@contextmanager
-def hearing(hear: Hear) -> Iterator[None]:
-    """``hear`` is told of each graph that is planned meanwhile, while ONNX Runtime still has its constants."""
-    _listeners.append(hear)
-    try:
-        yield
-    finally:
-        _listeners.remove(hear)
-
-
 def plan_graph(raw: RawGraph, digest: str) -> bytes:
     """The plan of one graph as native code reads it; stored for the next session where the cache allows it."""
     with spans.heard_by(registration.trace_stage()), span("plan"):
@@ -108,8 +93,6 @@ def _plan_graph(raw: RawGraph, digest: str) -> bytes:
         from xyntra_ep.provider.ahead import compile_ahead
 
         return compile_ahead(graph, digest, options, rules, hash128)
-    for hear in _listeners:
-        hear(graph, options, rules)
     with announced(options.cache_dir, _LEVELS[options.log_level.value]):
         work, result = planned(graph, options, rules, placement, hash128)
         if placement.may_move:

@@ -10,20 +10,19 @@ import numpy as np
 import onnx
 import pytest
 
+from tests.provider.compiled.prebuilt import TARGETS, library_of
 from tests.support.models.model_text import close, cpu, normal, parse
 from tests.support.sessions import planned, watched_planner
 from xyntra_ep import knobs
 from xyntra_ep.diagnostics.explain import explain
-from xyntra_ep.diagnostics.record_ops import Recorder, record
 from xyntra_ep.tracea.doctor.profile import this_machine
-from xyntra_ep.tracea.prebuilt.build import build_library, used_here
-from xyntra_ep.tracea.prebuilt.library import NOT_THERE, best_target, prebuilt_for
+from xyntra_ep.tracea.prebuilt.library import NOT_THERE, prebuilt_for
 from xyntra_ep.tracea.runtime.compilers import NO_COMPILER
 
 pytestmark = [
     pytest.mark.native,
     pytest.mark.compiler("cc"),
-    pytest.mark.skipif(best_target(this_machine()) is None, reason="kernels are prebuilt for machines with AVX2"),
+    pytest.mark.skipif(not TARGETS, reason="kernels are prebuilt for machines with AVX2"),
 ]
 
 
@@ -45,17 +44,7 @@ def feeds(width: int, sides: int = 9) -> dict[str, np.ndarray]:
 
 @pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Of the ops of one layer, for this machine."""
-    folder = tmp_path_factory.mktemp("prebuilt")
-    onnx.save(layer(128), folder / "layer.onnx")
-    target = best_target(this_machine())
-    assert target is not None
-    recorder = Recorder(targets=(target,))
-    record([folder / "layer.onnx"], {"claim": "all"}, recorder)
-    assert len(recorder.ops) >= 3
-    kernels = [build_library(name, recorder.ops, folder)[0] for name in used_here()]
-    assert sum(kernels) >= 5
-    return folder
+    return library_of(layer(128), tmp_path_factory.mktemp("prebuilt"))
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -15,41 +14,19 @@ import onnxruntime as ort
 import pytest
 from numpy.typing import NDArray
 
+from tests.provider.compiled.prebuilt import TARGETS, library_of
 from tests.support.models.model_text import close, cpu, normal, parse
 from tests.support.sessions import Planned, planned, watched_planner
 from xyntra_ep import knobs
-from xyntra_ep.fusion.egraph import Algebra
-from xyntra_ep.fusion.graph import Graph
-from xyntra_ep.options import Options
 from xyntra_ep.options import parse as parse_options
 from xyntra_ep.provider.first_run import begins_prebuilt, unlike_asked
-from xyntra_ep.provider.placement import Placement
-from xyntra_ep.provider.planner import hearing, planner_of
-from xyntra_ep.tracea.core_ir.ops import CoreOp
-from xyntra_ep.tracea.doctor.profile import lacking, this_machine
-from xyntra_ep.tracea.doctor.targets import BASE_OF, BEST_FIRST, vendor_of
-from xyntra_ep.tracea.doctor.variants import cpu_variants
-from xyntra_ep.tracea.emitters.cpu import emit
 from xyntra_ep.tracea.interface.context import Context
-from xyntra_ep.tracea.interface.tuning.model import request_at_hand
-from xyntra_ep.tracea.kernels.variant import BuildContext
-from xyntra_ep.tracea.planning.builder import OpBuilder
 from xyntra_ep.tracea.planning.manifest import KernelEntry
-from xyntra_ep.tracea.prebuilt.build import build_library, capabilities_of
-from xyntra_ep.tracea.prebuilt.catalogue import RecordedOp, recorded
 
 LOOK_S = 1.1  # an island looks for files once a second
 PATIENCE_S = 120.0  # for a child of low priority on a busy machine
 
 
-def _targets() -> list[str]:
-    """This machine's best, and its base."""
-    machine = this_machine()
-    fit = [n for n in BEST_FIRST if vendor_of(n) in ("", machine.vendor) and not lacking(machine, capabilities_of(n))]
-    return [name for name in (fit[0], BASE_OF.get(fit[0])) if name is not None] if fit else []
-
-
-TARGETS = _targets()
 pytestmark = [
     pytest.mark.native,
     pytest.mark.compiler("cc"),
@@ -69,36 +46,9 @@ def layer(width: int, more: str = "") -> onnx.ModelProto:
     )
 
 
-class _Recording(Context):
-    """What a context of general kernels builds."""
-
-    def __init__(self, target: str, folder: Path, ops: list[RecordedOp]) -> None:
-        super().__init__(cache_dir=folder, caps=capabilities_of(target))
-        self._ops = ops
-
-    @cached_property
-    def builder(self) -> OpBuilder:
-        def heard(op: CoreOp, context: BuildContext) -> None:
-            self._ops.append(recorded(op, context.program, context.constants))
-
-        return OpBuilder(self.caps, cpu_variants(), emit, general=True, heard=heard)
-
-
 @pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("prebuilt")
-    ops: list[RecordedOp] = []
-
-    def heard(graph: Graph, options: Options, rules: Algebra) -> None:
-        for target in TARGETS:
-            context = _Recording(target, folder / "cache", ops)
-            planner_of(graph, options, rules, context, Placement(), request_at_hand()).run()
-
-    with hearing(heard), watched_planner():
-        planned(layer(128))
-    for target in TARGETS:
-        build_library(target, ops, folder)
-    return folder
+    return library_of(layer(128), tmp_path_factory.mktemp("prebuilt"))
 
 
 @pytest.fixture

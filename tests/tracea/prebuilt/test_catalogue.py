@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from tests.support.programs.recurrences import recurrence
@@ -11,7 +13,7 @@ from tests.tracea.kernels.gemm_programs import build as gemm
 from xyntra_ep.tracea.core_ir.ops import Attention, Conv, Gemm, Pointwise, Program, RowReduce
 from xyntra_ep.tracea.planning.constants import constant_ops, live_ops
 from xyntra_ep.tracea.prebuilt.build import capabilities_of, general_builder, sources_of
-from xyntra_ep.tracea.prebuilt.catalogue import OPS, RecordedOp, read_line, read_ops, recorded, write_line
+from xyntra_ep.tracea.prebuilt.catalogue import OPS, RecordedOp, read_line, read_ops, recorded, write_line, write_ops
 
 PROGRAMS = {
     "gemm": gemm(GemmCase(m=7, k=33, n=20, batch=(2,), a_batch=(2,), epilogue="gelu", symbolic="m"))[0],
@@ -53,8 +55,10 @@ def test_nothing_that_people_named_is_kept() -> None:
     assert op.op.label == "" and {value.name for value in op.values.values()} == {""}
 
 
-def test_the_catalogue_has_the_kinds_that_models_are_made_of() -> None:
+def test_the_catalogue_has_the_kinds_that_models_are_made_of(tmp_path: Path) -> None:
     ops = read_ops()
     assert {type(op.op) for op in ops} >= {Gemm, Conv, Attention, RowReduce, Pointwise}
-    lines = OPS.read_text(encoding="utf-8").splitlines()
+    lines = [write_line(op) for op in ops]
     assert lines == sorted(set(lines)), "sorted, each once"
+    write_ops(ops, tmp_path / "again.xz")
+    assert (tmp_path / "again.xz").read_bytes() == OPS.read_bytes()

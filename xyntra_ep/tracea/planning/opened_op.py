@@ -84,16 +84,15 @@ class _Names:
     def strides(self, operand: Operand, shape: Sequence[Size]) -> tuple[Size, ...]:
         """Those of axes that lie in memory one within the other, as products."""
         made: list[Size] = [self.given(stride) for stride in operand.strides]
-        order = [i for i, (n, stride) in enumerate(zip(operand.shape, operand.strides, strict=True)) if stride != 0 and n != 1]
-        if not all(isinstance(operand.strides[i], int) and isinstance(operand.shape[i], int) for i in order):
+        if any(isinstance(stride, Dim) for stride in operand.strides):
             return tuple(made)
+        axes = [i for i, (n, stride) in enumerate(zip(operand.shape, operand.strides, strict=True)) if stride != 0 and n != 1]
         number: Size = 1
         size: Size = 1
-        for i in sorted(order, key=lambda i: (operand.strides[i], -i)):
+        for i in sorted(axes, key=lambda i: (operand.strides[i], -i)):
             if operand.strides[i] == number:
                 made[i] = size
-            size = made[i]
-            number, size = operand.strides[i] * operand.shape[i], size * shape[i]
+            number, size = operand.strides[i] * operand.shape[i], made[i] * shape[i]
         return tuple(made)
 
     def extent(self, size: Size, axis: int, rank: int) -> Size:

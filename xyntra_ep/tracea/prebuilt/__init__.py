@@ -1,6 +1,6 @@
 """Kernels that are compiled before anyone has a model: where there is no compiler, or no time for one yet.
 
-    ops.jsonl        ops of many models, recorded by `python -m xyntra_ep.diagnostics.record_ops`
+    ops.jsonl.xz     ops of many models, recorded by `python -m xyntra_ep.diagnostics.record_ops`
     <target>.so.xz   their kernels for a kind of processor, with the digests of their texts in <target>.json; `make prebuilt`
                      writes them, and they are in the wheel
 

@@ -1,4 +1,4 @@
-"""Ops as lines of JSON, with all that building their kernels depends on.
+"""Ops as lines of JSON, with all that building their kernels depends on; a file of them is compressed (`xz -dc`).
 
 line     = {"op": part, "values": {number: part}, "constants": [number ...], "assumed": [{symbol: size} ...]}
 part     = number | string | true | null | [part ...] | "@class.value" of an enum | {"expr": [node ...]}
@@ -11,6 +11,7 @@ terms    = [[[atom ...], coefficient] ...];  atom = name | [operation, size ...]
 from __future__ import annotations
 
 import json
+import lzma
 from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
 from enum import Enum
@@ -23,7 +24,7 @@ from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.expr import Expr, node, walk
 from xyntra_ep.tracea.core_ir.ops import Binding, CoreOp, Program, Range, SymbolKind, Value
 
-OPS = Path(__file__).with_name("ops.jsonl")
+OPS = Path(__file__).with_name("ops.jsonl.xz")
 _ENUM = "@"
 _CLASSES: dict[str, Any] = {kind.__name__: kind for kind in vars(ops).values() if isinstance(kind, type)}
 _ENUMS = {"DType": DType, **{name: kind for name, kind in _CLASSES.items() if issubclass(kind, Enum)}}
@@ -88,12 +89,13 @@ def read_line(line: str) -> RecordedOp:
 
 
 def read_ops(path: Path = OPS) -> list[RecordedOp]:
-    return [read_line(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    return [read_line(line) for line in lzma.decompress(path.read_bytes()).decode().splitlines()]
 
 
 def write_ops(recorded_ops: Iterable[RecordedOp], path: Path = OPS) -> None:
-    """Sorted, so that a recorded op more is a line more."""
-    path.write_text("".join(f"{line}\n" for line in sorted(map(write_line, recorded_ops))), encoding="utf-8")
+    """Sorted: the same ops give the same bytes."""
+    lines = "".join(f"{line}\n" for line in sorted(map(write_line, recorded_ops)))
+    path.write_bytes(lzma.compress(lines.encode(), preset=9))
 
 
 def _encoded(part: Any) -> Any:

@@ -484,13 +484,13 @@ def loaded_type(dtype: DType, lanes: int) -> Type:
 
 
 def index(value: int) -> Rvalue:
-    return _number(value, INDEX)
+    return _number(value if type(value) is GivenSize else int(value), INDEX)
 
 
 def _number(value: float | int, like: Type) -> Rvalue:
     """A number as a constant, or as a parameter of the kernel."""
     if type(value) is not GivenSize:
-        return Const(like, value if like.elem is Elem.F32 else int(value))
+        return Const(like, value)
     if like == INDEX:
         return Var(INDEX, parameter_name(value))
     return Splat(like, Var(INDEX, parameter_name(value))) if like.elem is Elem.I64 and like.lanes > 1 else Const(like, int(value))
