@@ -16,7 +16,8 @@ from xyntra_zoo.registry import Registry
 class Report:
     """`render` turns a stored run into Markdown; `source` is the name of the file it came from. `note` says how to read it.
     `pictures` stand above it in a document, as files beside, and `nothing` in its place where no run is stored that it could be
-    about. With `by_isa` a document has a table for each class of processors; `across` has one text of all runs instead."""
+    about. With `by_isa` a document has a table for each class of processors; `across` has one text of all runs instead.
+    Runs where XyntraEP had no compiler are for reports with `without_compiler` alone, and these for no others."""
 
     name: str
     title: str
@@ -29,6 +30,7 @@ class Report:
     nothing: str = ""
     note: str = ""
     by_isa: bool = False
+    without_compiler: bool = False
     across: Callable[[Stored], str] | None = None
 
     def page(self, run: Run, source: str) -> str:
@@ -36,7 +38,11 @@ class Report:
         return "\n".join(filter(None, (self.render(run, source), self.note)))
 
     def applies(self, run: Run) -> bool:
-        fits = self.target is None or (run.target is self.target and on_device(run) is self.on_device)
+        fits = self.target is None or (
+            run.target is self.target
+            and on_device(run) is self.on_device
+            and (self.on_device or (not run.environment.compiler) is self.without_compiler)
+        )
         return fits and any(case.scenario is self.scenario for case in run.cases) and (self.needs is None or self.needs(run))
 
 

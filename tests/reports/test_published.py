@@ -21,7 +21,7 @@ from xyntra_reports import update_file
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = (ROOT / "README.md", ROOT / "docs" / "results.md", ROOT / "docs" / "wide.md")
 STORED = Stored.at(ROOT / "reports" / "results")
-OF_THE_ZOO = {path: run for path, run in STORED.runs.items() if run.target is Target.ZOO}
+OF_THE_ZOO = {path: run for path, run in STORED.runs.items() if run.target is Target.ZOO and run.environment.compiler}
 BLOCK = "<!-- bench:{0} -->\n{1}<!-- /bench:{0} -->\n"
 BEFORE = "**Made before tables had rules, on "
 
@@ -135,6 +135,18 @@ def test_a_wide_run_has_its_table_and_leaves_the_others_alone(tmp_path: Path, ru
     (tmp_path / "wide.json").unlink()
     update_file(document, Stored.at(tmp_path), write=True)
     assert document.read_text().count("Not measured yet: `bench run zoo --wide") == 2
+
+
+def test_a_run_without_a_compiler_has_its_table_and_leaves_the_others_alone(tmp_path: Path, run: Run) -> None:
+    bare = dataclasses.replace(run.environment, compiler="")
+    later = single(run, environment=bare, started="2099-01-01T00:00:00+00:00")
+    document = written(
+        tmp_path, {"zoo.json": single(run), "bare.json": later}, "ratios", "summary", "zoo", "creation", "prebuilt"
+    )
+    update_file(document, Stored.at(tmp_path), write=True)
+    of_zoo, _, of_bare = document.read_text().partition("<!-- bench:prebuilt -->")
+    assert "2099" not in of_zoo and "stored in `zoo.json`" in of_zoo
+    assert "stored in `bare.json`" in of_bare and "stored in `zoo.json`" not in of_bare and "| wins | b1 s128 |" in of_bare
 
 
 def test_a_run_from_before_the_rules_stands_until_one_under_them_is_there(tmp_path: Path, run: Run) -> None:

@@ -24,9 +24,19 @@ def test_every_report_renders_and_names_its_source(name: str, results: Path, run
         (results / "bytes.json").write_text(dump(dataclasses.replace(run, target=Target.QUANTISED)))
     if of_architectures := name == "architectures":
         (results / "made.json").write_text(dump(dataclasses.replace(run, target=Target.ARCHITECTURES)))
+    if of_bare := name == "prebuilt":
+        bare = dataclasses.replace(run, environment=dataclasses.replace(run.environment, compiler=""))
+        (results / "bare.json").write_text(dump(bare))
     text = render_report(name, Stored.at(results))
     of_small_models = name in ("micro", "nets", "kernels")
-    places = {"device": on_a_device, "other": of_small_models, "served": of_served, "bytes": of_bytes, "made": of_architectures}
+    places = {
+        "device": on_a_device,
+        "other": of_small_models,
+        "served": of_served,
+        "bytes": of_bytes,
+        "made": of_architectures,
+        "bare": of_bare,
+    }
     source = f"`{next((place for place, there in places.items() if there), 'example')}.json`"
     if name == "ratios":  # the head of a document, whose tables name the rest
         assert "AVX2 (Example CPU, 2026-05-04): 1.30x to 1.30x in fp32 (2 rows, 0 of them slower, 1 without a ratio)" in text
