@@ -10,9 +10,10 @@ from tests.tracea.kernels.attention_programs import build as attention
 from tests.tracea.kernels.conv_programs import ConvCase, conv_program
 from tests.tracea.kernels.gemm_programs import GemmCase
 from tests.tracea.kernels.gemm_programs import build as gemm
+from xyntra_ep import knobs
 from xyntra_ep.tracea.core_ir.ops import Attention, Conv, Gemm, Pointwise, Program, RowReduce
 from xyntra_ep.tracea.planning.constants import constant_ops, live_ops
-from xyntra_ep.tracea.prebuilt.build import capabilities_of, general_builder, sources_of
+from xyntra_ep.tracea.prebuilt.build import build_library, capabilities_of, general_builder, sources_of, used_here
 from xyntra_ep.tracea.prebuilt.catalogue import OPS, RecordedOp, read_line, read_ops, recorded, write_line, write_ops
 
 PROGRAMS = {
@@ -62,3 +63,10 @@ def test_the_catalogue_has_the_kinds_that_models_are_made_of(tmp_path: Path) -> 
     assert lines == sorted(set(lines)), "sorted, each once"
     write_ops(ops, tmp_path / "again.xz")
     assert (tmp_path / "again.xz").read_bytes() == OPS.read_bytes()
+
+
+@pytest.mark.skipif(not used_here(), reason="no vectors that kernels are prebuilt for")
+def test_a_library_is_built_however_long_its_kernels_take(tmp_path: Path) -> None:
+    with knobs.scope(compile_timeout_s=0.01):
+        kernels, size_bytes = build_library(used_here()[-1], [first_op(PROGRAMS["gemm"])], tmp_path)
+    assert kernels > 0 and size_bytes > 0

@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
+from xyntra_ep import knobs
 from xyntra_ep.errors import InternalError, UnsupportedError
 from xyntra_ep.tracea.doctor.profile import this_machine
 from xyntra_ep.tracea.doctor.targets import BASE_OF, BEST_FIRST, target_capabilities
@@ -22,6 +23,8 @@ from xyntra_ep.tracea.runtime.kernel_cache import KernelCache
 from xyntra_ep.tracea.runtime.kernel_files import CompiledKernel
 from xyntra_ep.tracea.runtime.kernel_source import KernelSource
 from xyntra_ep.tracea.semantic_ir.capabilities import Capabilities
+
+COMPILE_LIMIT_S = 3600.0  # for a hundred kernels at a time, and nobody waits for a session meanwhile
 
 
 def sources_of(op: RecordedOp, builder: OpBuilder) -> Iterator[KernelSource]:
@@ -57,7 +60,8 @@ def build_library(target: str, ops: Sequence[RecordedOp], folder: Path) -> tuple
             sources.pop(digest, None)
     if not sources:
         return 0, 0
-    with tempfile.TemporaryDirectory(prefix="xyntra-prebuilt-") as place:
+    limit = knobs.scope(compile_timeout_s=max(COMPILE_LIMIT_S, knobs.current().compile_timeout_s))
+    with limit, tempfile.TemporaryDirectory(prefix="xyntra-prebuilt-") as place:
         root = open_root(Path(place) / "cache")
         flags = target_flags(caps.isa, bf16=caps.avx512_bf16, vnni=caps.vnni)
         made = KernelCache(root, find_compiler(), (*flags, "-s")).compile_many(list(sources.values()))
