@@ -28,6 +28,14 @@ void run_task(void* step, std::size_t task) {
   handed_over(step);
 }
 
+void run_wave_task(void* data, std::size_t task) {
+  taken_over(data);
+  const auto& wave = *static_cast<const Wave*>(data);
+  const std::size_t step = wave.step_of(task);
+  run_units(wave.first[step], task);
+  handed_over(data);
+}
+
 // The times of a run's steps, where they are asked for: of no steps, it does not look at the clock.
 class Profiled {
  public:
@@ -38,9 +46,20 @@ class Profiled {
   // Since the last call step `i` was done, for so many iterations, in so many tasks.
   void add(std::size_t i, int64_t calls, int64_t tasks) {
     if (samples_.empty()) return;
-    samples_[i].calls += calls;
-    samples_[i].tasks = std::max(samples_[i].tasks, tasks);
-    samples_[i].ns += std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - begin_).count();
+    note(i, calls, tasks, since());
+    begin_ = Clock::now();
+  }
+
+  // As many steps as `wave` has, from `i` on, were done side by side: each has its part of the time by what it costs.
+  void add(std::size_t i, const Wave& wave) {
+    if (samples_.empty()) return;
+    const double ns = static_cast<double>(since());
+    double cost_ns = 0;
+    for (std::size_t k = 0; k < wave.steps; ++k) cost_ns += cost_of(wave.first[k]);
+    for (std::size_t k = 0; k < wave.steps; ++k) {
+      const Workspace::Step& step = wave.first[k];
+      note(i + k, 1, static_cast<int64_t>(step.tasks_beside()), static_cast<int64_t>(ns * cost_of(step) / cost_ns));
+    }
     begin_ = Clock::now();
   }
 
@@ -57,6 +76,21 @@ class Profiled {
 
  private:
   using Clock = std::chrono::steady_clock;
+
+  static double cost_of(const Workspace::Step& step) noexcept {
+    return step.units <= 0 ? 0.0 : static_cast<double>(std::max<int64_t>(step.cost_ns, 1));
+  }
+
+  int64_t since() const {
+    return std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - begin_).count();
+  }
+
+  void note(std::size_t i, int64_t calls, int64_t tasks, int64_t ns) {
+    samples_[i].calls += calls;
+    samples_[i].tasks = std::max(samples_[i].tasks, tasks);
+    samples_[i].ns += ns;
+  }
+
   std::vector<profile::Sample> samples_;
   Clock::time_point begin_;
 };
@@ -76,10 +110,7 @@ void run_step(const Workspace::Step& step, int64_t iterations, const Tasks& task
     return;
   }
   if (traced.is_on()) {
-    void* const shares = traced.shared(step, static_cast<std::size_t>(count));
-    handed_over(shares);
-    tasks.run(StepTrace::run_task, static_cast<std::size_t>(count), shares);
-    taken_over(shares);
+    traced.run({&step, 1}, static_cast<std::size_t>(count), tasks);
     return;
   }
   handed_over(&step);
@@ -87,7 +118,38 @@ void run_step(const Workspace::Step& step, int64_t iterations, const Tasks& task
   taken_over(&step);
 }
 
+// What pays for waking the threads; less is done step by step on the calling thread.
+bool is_for_threads(const Wave& wave) noexcept {
+  int64_t cost_ns = 0;
+  for (std::size_t k = 0; k < wave.steps; ++k) {
+    if (wave.first[k].units > 0) cost_ns += std::min(wave.first[k].cost_ns, kInlineNs);
+  }
+  return cost_ns >= kInlineNs && wave.tasks() > 1;
+}
+
+void run_wave(const Wave& wave, const Tasks& tasks, StepTrace& traced) {
+  if (traced.is_on()) {
+    traced.run(wave, wave.tasks(), tasks);
+    return;
+  }
+  handed_over(&wave);
+  tasks.run(run_wave_task, wave.tasks(), const_cast<Wave*>(&wave));
+  taken_over(&wave);
+}
+
 }  // namespace
+
+std::size_t Wave::tasks() const noexcept {
+  std::size_t count = 0;
+  for (std::size_t k = 0; k < steps; ++k) count += first[k].tasks_beside();
+  return count;
+}
+
+std::size_t Wave::step_of(std::size_t& task) const noexcept {
+  std::size_t step = 0;
+  for (; task >= first[step].tasks_beside(); ++step) task -= first[step].tasks_beside();
+  return step;
+}
 
 void run_units(const Workspace::Step& s, std::size_t task) {
   if (s.threads != nullptr) count_thread(*s.threads);
@@ -205,9 +267,24 @@ void CpuProgram::run(Workspace& workspace, const Tasks& tasks, uint32_t traced_a
     traced.add(i, iterations, tasks_of(steps[i], iterations));
     profiled.add(i, iterations, tasks_of(steps[i], iterations));
   };
-  auto loop = workspace.evaluation().plan().loops.begin();
+  const Alternative& plan = workspace.evaluation().plan();
+  auto loop = plan.loops.begin();
+  auto next = plan.waves.begin();
   for (std::size_t i = 0; i < steps.size();) {
-    if (loop == workspace.evaluation().plan().loops.end() || i < loop->first) {
+    if (next != plan.waves.end() && i == next->first) {
+      const Wave wave{&steps[i], std::size_t{next->last} - next->first + 1};
+      if (is_for_threads(wave)) {
+        run_wave(wave, tasks, traced);
+        traced.add(i, wave);
+        profiled.add(i, wave);
+      } else {
+        for (std::size_t k = 0; k < wave.steps; ++k) run(i + k, 1);
+      }
+      i += wave.steps;
+      ++next;
+      continue;
+    }
+    if (loop == plan.loops.end() || i < loop->first) {
       run(i++, 1);
       continue;
     }

@@ -26,6 +26,16 @@ class Tasks {
   ~Tasks() = default;
 };
 
+// What threads do at once: the tasks of a step, or of several side by side, those of the first coming first.
+struct Wave {
+  const Workspace::Step* first = nullptr;
+  std::size_t steps = 0;
+
+  std::size_t tasks() const noexcept;
+  // The step that a task belongs to; `task` becomes its number in that.
+  std::size_t step_of(std::size_t& task) const noexcept;
+};
+
 // A task of a step: its share of the units of an iteration. Neighbours have the same iteration.
 void run_units(const Workspace::Step& step, std::size_t task);
 

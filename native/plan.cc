@@ -172,6 +172,27 @@ void read_loops(ByteReader& in, Alternative& plan) {
   for (const PlanFault& fault : plan.faults) require(plan.loop_of[fault.buffer] < 0, "a fault is in one image only");
 }
 
+// Steps side by side must not be given the same memory one after the other.
+void read_waves(ByteReader& in, Alternative& plan) {
+  plan.waves.resize(in.count(8));
+  std::size_t free_from = 0;
+  for (PlanWave& wave : plan.waves) {
+    wave.first = in.read<uint32_t>();
+    wave.last = in.read<uint32_t>();
+    require(free_from <= wave.first && wave.first < wave.last && wave.last < plan.run.size(), "steps side by side are not a wave");
+    free_from = std::size_t{wave.last} + 1;
+    for (const BatchLoop& loop : plan.loops)
+      require(wave.last < loop.first || loop.last < wave.first, "steps side by side are in a loop");
+    for (std::size_t i = wave.first; i <= wave.last; ++i) {
+      for (const BufferUse& use : plan.run[i].buffers) {
+        const PlanBuffer& buffer = plan.buffers[use.buffer];
+        require(buffer.kind != BufferKind::kArena || (buffer.first <= wave.first && wave.last <= buffer.last),
+                "a temporary of steps side by side is not there for all of them");
+      }
+    }
+  }
+}
+
 // All numbers of the init steps are known here; those of the run steps when there are shapes (evaluation.cc).
 void check_init_numbers(const Alternative& plan) {
   const std::vector<int64_t> values = plan.exprs.fixed_values();
@@ -260,6 +281,7 @@ Alternative read_alternative(ByteReader& in, const PlanIsland& island, std::size
   plan.run = read_steps(in, plan, kernels, kRunKinds);
   read_faults(in, plan);
   read_loops(in, plan);
+  read_waves(in, plan);
   check_init(plan);
   check_init_numbers(plan);
   check_lifetimes(plan);
@@ -284,6 +306,7 @@ void check_no_tensors(const PlanIsland& island) {
 void check_whole_buffers(const PlanIsland& island) {
   for (const Alternative& plan : island.alternatives) {
     require(plan.loops.empty(), "a loop over images is for kernels on the CPU");
+    require(plan.waves.empty(), "steps side by side are for kernels on the CPU");
     for (const auto* steps : {&plan.init, &plan.run}) {
       for (const PlanStep& step : *steps) {
         for (const BufferUse& use : step.buffers)

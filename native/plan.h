@@ -15,7 +15,7 @@
 
 namespace xyntra {
 
-inline constexpr uint32_t kPlanVersion = 9;  // of the format
+inline constexpr uint32_t kPlanVersion = 10;  // of the format
 inline constexpr uint32_t kNoOffset = 0xffffffff;
 
 enum class BufferKind : uint8_t { kInput, kOutput, kConstant, kPool, kArena, kLiteral, kInit };
@@ -77,6 +77,12 @@ struct BatchLoop {
   bool contains(std::size_t step) const noexcept { return first <= step && step <= last; }
 };
 
+// Run steps `first` to `last`, two or more, that threads carry out side by side: what one of them needs no other one makes.
+struct PlanWave {
+  uint32_t first = 0;
+  uint32_t last = 0;
+};
+
 // Data that the model cannot take (an index beyond its axis): steps have put down in `buffer` whether there are any.
 struct PlanFault {
   uint32_t buffer = 0;
@@ -94,6 +100,7 @@ struct Alternative {
   std::vector<PlanStep> run;
   std::vector<PlanFault> faults;
   std::vector<BatchLoop> loops;  // in the order of their steps, which they share with no other
+  std::vector<PlanWave> waves;   // as loops, and outside of them
   // Follow from the above:
   std::vector<uint32_t> arena;   // indices of the ARENA buffers
   std::vector<int32_t> loop_of;  // per buffer: the loop whose iterations have one each, -1 for what there is once

@@ -9,6 +9,7 @@
 #include <memory>
 #include <vector>
 
+#include "cpu_program.h"
 #include "evaluation.h"
 #include "trace.h"
 #include "workspace.h"
@@ -30,13 +31,16 @@ class StepTrace {
   }
 
   bool is_on() const noexcept { return island_ != 0; }
-  // Before a step that several threads carry out: what they call so many tasks with. `step` outlives that.
-  void* shared(const Workspace::Step& step, std::size_t tasks) noexcept;
-  // A task as ORT's threads call it, `shares` being what shared() gave.
-  static void run_task(void* shares, std::size_t task);
+  // Has threads carry out so many tasks of a wave, or iterations of a single step.
+  void run(const Wave& wave, std::size_t count, const Tasks& tasks);
   // Since the last call step `i` was done, for so many iterations in so many tasks.
   void add(std::size_t i, int64_t calls, int64_t tasks) noexcept {
     if (is_on()) note(i, calls, tasks);
+  }
+  // Since the last call the steps of `wave`, from step `i` on, were done side by side. They stand one after the other in the trace,
+  // each as wide as its part of what the threads did; the threads' shares tell when.
+  void add(std::size_t i, const Wave& wave) noexcept {
+    if (is_on()) note(i, wave);
   }
 
  private:
@@ -46,9 +50,10 @@ class StepTrace {
   struct Share {
     uint32_t thread, tasks;
     uint64_t begin, end;
+    std::size_t step;  // of the wave
   };
   struct Shares {
-    const Workspace::Step* step = nullptr;
+    Wave wave;
     std::size_t count = 0;  // of tasks
     uint64_t serial = 0;    // tells one step's threads that they are new to it
     std::atomic<std::size_t> used{0};
@@ -58,7 +63,8 @@ class StepTrace {
     uint32_t step;
     uint32_t shares;
     int64_t calls, tasks;
-    uint64_t end;
+    uint64_t begin, end;
+    uint64_t wave_begin, wave_end;  // where its shares are: beside other steps they may lie outside of its own time
   };
   // Of the steps that are done; kept by each thread for its next run.
   struct Notes {
@@ -69,12 +75,18 @@ class StepTrace {
   static std::unique_ptr<Notes>& kept() noexcept;
   void begin() noexcept;
   void note(std::size_t i, int64_t calls, int64_t tasks) noexcept;
+  void note(std::size_t i, const Wave& wave) noexcept;
+  void put_down(Done done, std::size_t step, std::size_t used) noexcept;
+  void begin_anew() noexcept;
+  // A task as threads call it.
+  static void run_task(void* shares, std::size_t task);
   void deliver() noexcept;
 
   uint32_t island_;
   const Evaluation& evaluation_;
   int64_t begin_ns_ = 0;
   uint64_t begin_ticks_ = 0;
+  uint64_t last_ticks_ = 0;  // when the step before ended
   std::unique_ptr<Notes> notes_;
   Shares shares_;
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bitset>
 #include <cstring>
+#include <utility>
 
 #include "element_bytes.h"
 
@@ -20,6 +21,15 @@ const BatchLoop* loop_at(const Alternative& plan, std::size_t step) noexcept {
     if (loop.contains(step)) return &loop;
   }
   return nullptr;
+}
+
+// The steps of which no order is known that step `i` is one of.
+std::pair<std::size_t, std::size_t> together(const Alternative& plan, std::size_t i) noexcept {
+  if (const BatchLoop* loop = loop_at(plan, i)) return {loop->first, loop->last};
+  for (const PlanWave& wave : plan.waves) {
+    if (wave.first <= i && i <= wave.last) return {wave.first, wave.last};
+  }
+  return {i, i};
 }
 
 }  // namespace
@@ -58,14 +68,13 @@ void Workspace::find_sizes() {
   find_order();
 }
 
-// Steps are done one after the other, each by any number of threads; those of a loop again and again.
+// Steps are done one after the other, each by any number of threads; those of a loop again and again, those of a wave at once.
 void Workspace::find_order() {
   const Alternative& plan = evaluation_.plan();
   reads_.assign(input_bytes_.size(), 0);
   first_write_.assign(output_bytes_.size(), plan.run.size());
   for (std::size_t i = 0; i < plan.run.size(); ++i) {
-    const BatchLoop* loop = loop_at(plan, i);
-    const std::size_t first = loop != nullptr ? loop->first : i, last = loop != nullptr ? loop->last : i;
+    const auto [first, last] = together(plan, i);
     for (const BufferUse& use : plan.run[i].buffers) {
       const PlanBuffer& buffer = plan.buffers[use.buffer];
       if (buffer.kind == BufferKind::kInput) reads_[buffer.index] = last + 1;

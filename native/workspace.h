@@ -43,6 +43,9 @@ class Workspace {
     int64_t cost_ns = 0;
     int64_t abreast = 1;
     std::atomic<uint64_t>* threads = nullptr;  // where there are loops: those that carried out a task, a bit for each
+
+    // Beside other steps, and not again and again.
+    std::size_t tasks_beside() const noexcept { return units <= 0 ? 0 : static_cast<std::size_t>(tasks); }
   };
 
   explicit Workspace(const PlanIsland& island) : evaluation_(island, kAlignment) {}

@@ -30,8 +30,8 @@ from xyntra_ep.tracea.core_ir.work import SizedWork, sized_work
 from xyntra_ep.tracea.interface import Context, Island, TensorEntry, compile_islands, report_of
 from xyntra_ep.tracea.interface.islands import StepCost
 from xyntra_ep.tracea.optimizer.tuning_cache import signature
-from xyntra_ep.tracea.planning.batch_loop import over_images
 from xyntra_ep.tracea.planning.op_key import op_key
+from xyntra_ep.tracea.planning.order.batch_loop import over_images
 from xyntra_ep.tracea.semantic_ir.capabilities import SCALAR
 
 S = symbol("s")

@@ -1,4 +1,4 @@
-"""Steps that are carried out for one image after the other, or for several side by side."""
+"""Steps that are carried out for one image after the other, or for several side by side; and different steps side by side."""
 
 from __future__ import annotations
 
@@ -191,3 +191,121 @@ def test_a_fault_is_of_all_images(planner: FakePlanner, make_session: Any) -> No
 
     planner.decide = decide
     assert "a fault is in one image only" in report(make_session(add_model(W)))[0]["failure"]
+
+
+# ------------------------------------------------------------------------------------------------- steps side by side
+
+
+def waved_island(raw: RawGraph, *, cost: int = 0) -> Island:
+    """What models.add_island does, with a second step beside the first, whose result nobody wants."""
+    node = node_of(raw, "Add")
+    x, w = names(raw, node.inputs)
+    (y,) = names(raw, node.outputs)
+    a = Alternative()
+    rows, columns = a.dim(0, 0), a.const(len(W))
+    a.output_dims(rows, columns)
+    n, nanoseconds = a.op("mul", rows, columns), a.const(cost)
+    size = a.op("mul", n, a.const(4))
+    units = a.op("ceildiv", n, a.const(16))
+    source, packed = a.buffer(CONSTANT, 0), a.buffer(POOL, size=a.const(IMAGE_BYTES))
+    a.step(NUMBER["pack"], [source, packed], [columns], init=True, label="pack")
+    given, out = a.input(0), a.output(0)
+    added = a.buffer(ARENA, size=size, first=0, last=2)
+    other = a.buffer(ARENA, size=size, first=0, last=1)
+    steps = partial(a.step, units=units, cost=nanoseconds, flops=n)
+    steps(NUMBER["add"], [given, packed, added], [n, columns], label="add")
+    steps(NUMBER["relu"], [given, other], [n], label="beside")
+    steps(NUMBER["relu"], [added, out], [n], label="relu")
+    a.waves.append((0, 1))
+    return Island("add", [node.id], [Tensor(x, rank=2)], [Tensor(y, rank=2)], [a], [w])
+
+
+@pytest.mark.parametrize("cost", [0, 4_000, PARALLEL], ids=["inline", "a step each", "unit by unit"])
+@pytest.mark.parametrize("threads", [1, 2, 4])
+def test_steps_side_by_side(planner: FakePlanner, make_session: Any, threads: int, cost: int) -> None:
+    planner.decide = lambda raw: [waved_island(raw, cost=cost)]
+    session = make_session(add_model(W), threads=threads)
+    for rows in (3, 1, 0, 17, 64, 3):
+        x = array(rows, len(W), seed=rows)
+        np.testing.assert_array_equal(session.run(None, {"x": x})[0], add_answer(x, W))
+
+
+def test_every_unit_of_each_step_runs_once(planner: FakePlanner, make_session: Any) -> None:
+    """Three steps of different lengths, one of nothing, all of which write to parts of one output."""
+
+    def decide(raw: RawGraph) -> list[Island]:
+        island = waved_island(raw)
+        a = Alternative()
+        rows, columns = a.dim(0, 0), a.const(len(W))
+        a.output_dims(rows, columns)
+        n = a.op("mul", rows, columns)
+        given, out = a.input(0), a.output(0)
+        a.step(NUMBER["fill"], [out], [n, a.const(0)], a.op("ceildiv", n, a.const(16)))
+        third, cost = a.op("floordiv", n, a.const(3)), a.const(20_000)
+        rest = a.op("sub", n, a.op("mul", third, a.const(2)))
+        third_bytes = a.op("mul", third, a.const(4))
+        unit = NUMBER["unit"]
+        a.step(unit, [given, out], units=third, cost=cost)
+        a.step(unit, [given, out], units=a.const(0), cost=cost)
+        a.step(unit, [given, (out, third_bytes)], units=third, cost=a.const(100))
+        a.step(unit, [given, (out, a.op("mul", third_bytes, a.const(2)))], units=rest, cost=a.const(PARALLEL))
+        a.waves.append((1, 4))
+        island.alternatives, island.constants = [a], []
+        return [island]
+
+    planner.decide = decide
+    session = make_session(add_model(W), threads=2)
+    for rows in (1, 7, 500, 7):
+        n = rows * len(W)
+        parts = [n // 3, n // 3, n - 2 * (n // 3)]
+        wanted = np.concatenate([np.arange(1, part + 1, dtype=np.float32) for part in parts])
+        np.testing.assert_array_equal(session.run(None, {"x": array(rows, len(W))})[0].ravel(), wanted)
+
+
+def test_the_profile_has_each_step(planner: FakePlanner, make_session: Any) -> None:
+    planner.decide = lambda raw: [waved_island(raw, cost=4_000)]
+    session = make_session(add_model(W), threads=2)
+    library = registration.library()
+    library.xyntra_take_profile(ctypes.create_string_buffer(1 << 16), 1 << 16)
+    library.xyntra_profile(1)
+    try:
+        for rows in (5, 2):
+            session.run(None, {"x": array(rows, len(W))})
+    finally:
+        library.xyntra_profile(0)
+    text = ctypes.create_string_buffer(1 << 16)
+    size = library.xyntra_take_profile(text, 1 << 16)
+    lines = [json.loads(line) for line in text.raw[:size].decode().splitlines()]
+    assert [(line["label"], line["calls"]) for line in lines] == [("add", 2), ("beside", 2), ("relu", 2)]
+    assert [(line["cost_ns"], line["tasks"], line["flops"]) for line in lines] == [(8_000, 1, 7 * len(W))] * 3
+    assert all(line["ns"] > 0 for line in lines) and abs(lines[0]["ns"] - lines[1]["ns"]) <= 2, "their costs are equal"
+
+
+@pytest.mark.parametrize(
+    ("waves", "why"),
+    [
+        ([(1, 1)], "steps side by side are not a wave"),
+        ([(1, 0)], "steps side by side are not a wave"),
+        ([(1, 3)], "steps side by side are not a wave"),
+        ([(0, 1), (1, 2)], "steps side by side are not a wave"),
+        ([(1, 2)], "a temporary of steps side by side is not there for all of them"),
+    ],
+)
+def test_what_is_wrong_of_waves_is_named(planner: FakePlanner, make_session: Any, waves: list[tuple[int, int]], why: str) -> None:
+    def decide(raw: RawGraph) -> list[Island]:
+        island = waved_island(raw)
+        island.alternatives[0].waves = waves
+        return [island]
+
+    planner.decide = decide
+    assert why in report(make_session(add_model(W)))[0]["failure"]
+
+
+def test_no_wave_is_in_a_loop(planner: FakePlanner, make_session: Any) -> None:
+    def decide(raw: RawGraph) -> list[Island]:
+        island = looped_island(raw)
+        island.alternatives[0].waves = [(1, 2)]
+        return [island]
+
+    planner.decide = decide
+    assert "steps side by side are in a loop" in report(make_session(add_model(W)))[0]["failure"]

@@ -67,7 +67,7 @@ class Work:
 
 
 def work_of(planned: PlannedProgram, inputs: Sequence[Array], constants: Sequence[Array], seed: int = 0) -> Work:
-    """The units of a step in ranges of random size, in random order."""
+    """The units of a step in ranges of random size, in random order, and steps that are carried out side by side, too."""
     program = planned.program
     symbols = _symbols(program, inputs)
     for guard in program.guards:
@@ -86,7 +86,10 @@ def work_of(planned: PlannedProgram, inputs: Sequence[Array], constants: Sequenc
             ranges=_ranges(evaluate(planned_step.units, symbols), rng),
         )
 
-    run = [step(s, i) for i, s in enumerate(planned.run)]
+    order = np.arange(len(planned.run))
+    for wave in planned.waves:
+        rng.shuffle(order[wave.first : wave.last + 1])
+    run = [step(planned.run[i], position) for position, i in enumerate(order)]
     for loop in reversed(planned.loops):
         run[loop.first : loop.last + 1] = _for_each_image(loop, run[loop.first : loop.last + 1], symbols)
 

@@ -92,6 +92,7 @@ class Alternative:
     run: list[bytes] = field(default_factory=list)
     faults: list[tuple[int, str]] = field(default_factory=list)
     loops: list[bytes] = field(default_factory=list)
+    waves: list[tuple[int, int]] = field(default_factory=list)
 
     def op(self, name: str, a: int = 0, b: int = 0, c: int = 0) -> int:
         self.exprs.append(pack("<Bqqq", OPS.index(name), a, b, c))
@@ -165,6 +166,7 @@ class Alternative:
             + many(self.run)
             + many([pack("<I", buffer) + text(message) for buffer, message in self.faults])
             + many(self.loops)
+            + many([pack("<II", *wave) for wave in self.waves])
         )
 
 
@@ -205,7 +207,7 @@ class Plan:
     def bytes(self) -> bytes:
         content = (
             b"XYPL"
-            + pack("<I", 9)
+            + pack("<I", 10)
             + text(self.digest)
             + text(self.root)
             + text(self.device)

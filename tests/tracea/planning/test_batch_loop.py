@@ -14,8 +14,8 @@ from tests.support.run_program import check_program, plan_for
 from xyntra_ep.tracea.core_ir.dims import Size, symbol
 from xyntra_ep.tracea.core_ir.expr import Expr, acc, axis, call, const, load
 from xyntra_ep.tracea.core_ir.ops import Conv, Operand, Pointwise, ReduceKind, RowOutput, RowReduce, Stage
-from xyntra_ep.tracea.planning.batch_loop import OWN, BatchLoop, over_images
 from xyntra_ep.tracea.planning.constants import constant_ops, live_ops
+from xyntra_ep.tracea.planning.order.batch_loop import OWN, BatchLoop, over_images
 from xyntra_ep.tracea.planning.plan import BufferKind, PlannedProgram
 from xyntra_ep.tracea.semantic_ir.capabilities import AVX512, Capabilities
 

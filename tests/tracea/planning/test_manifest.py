@@ -97,7 +97,7 @@ def test_a_refusal() -> None:
 
 def test_the_first_bytes_are_those_of_the_format() -> None:
     data = write_manifest(Manifest(digest="d", root="r"), hash128)
-    assert data.startswith(b"XYPL\x09\0\0\0\x01\0\0\0d\x01\0\0\0r\0\0\0\0\0\0\0\0\0")
+    assert data.startswith(b"XYPL\x0a\0\0\0\x01\0\0\0d\x01\0\0\0r\0\0\0\0\0\0\0\0\0")
 
 
 def test_damage_is_found() -> None:

@@ -10,9 +10,9 @@ from xyntra_ep.tracea.core_ir.dims import Size, product
 from xyntra_ep.tracea.core_ir.ops import Program, ValueKind
 from xyntra_ep.tracea.core_ir.work import NO_WORK, SizedWork
 from xyntra_ep.tracea.kernels.variant import KernelCall, TempBuffer, ValueBuffer
-from xyntra_ep.tracea.planning.batch_loop import BatchLoop
 from xyntra_ep.tracea.planning.in_place import resolve
-from xyntra_ep.tracea.planning.plan import BufferKind, BufferUse, PlanBuffer
+from xyntra_ep.tracea.planning.order.batch_loop import BatchLoop
+from xyntra_ep.tracea.planning.plan import BufferKind, BufferUse, PlanBuffer, PlanWave
 
 Key = tuple[int, str]  # (value, "") or (serial number of the op, name of its temporary)
 _GIVEN = {
@@ -39,7 +39,8 @@ class StepDraft:
 
 
 class BufferTable:
-    """Made from all steps at once, then asked for each step's buffers; ``finish`` lists them. ``loops``: of run steps."""
+    """Made from all steps at once, then asked for each step's buffers; ``finish`` lists them. ``loops``, ``waves``: of run
+    steps."""
 
     def __init__(
         self,
@@ -48,6 +49,7 @@ class BufferTable:
         init: Sequence[StepDraft],
         run: Sequence[StepDraft],
         loops: Sequence[BatchLoop] = (),
+        waves: Sequence[PlanWave] = (),
     ) -> None:
         self._program = program
         self._known = known
@@ -65,6 +67,7 @@ class BufferTable:
             self._uses[(value, "")].append(len(run) - 1)
         for loop in loops:
             self._keep_for_all_images(loop)
+        self._keep_for_waves(waves)
 
     def _keep_for_all_images(self, loop: BatchLoop) -> None:
         """What is made before a loop is needed by its last image, and what is used behind it is made from the first one on."""
@@ -73,6 +76,14 @@ class BufferTable:
                 before = [loop.last] if uses[0] < loop.first else []
                 behind = [loop.first] if uses[-1] > loop.last else []
                 self._uses[key] = sorted([*uses, *before, *behind])
+
+    def _keep_for_waves(self, waves: Sequence[PlanWave]) -> None:
+        """What a step uses is there while those are carried out that are beside it."""
+        wave_of = {step: wave for wave in waves for step in range(wave.first, wave.last + 1)}
+        for key, uses in self._uses.items():
+            beside = {at for step in uses if (wave := wave_of.get(step)) is not None for at in (wave.first, wave.last)}
+            if beside:
+                self._uses[key] = sorted({*uses, *beside})
 
     def _note(self, draft: StepDraft, position: int | None) -> None:
         for declared, buffer in zip(draft.call.kernel.buffers, draft.call.buffers, strict=True):

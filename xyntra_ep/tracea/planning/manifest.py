@@ -14,7 +14,7 @@ from xyntra_ep.tracea.planning.size_table import SizeTable
 from xyntra_ep.tracea.runtime.kernel_files import Hash128
 
 MAGIC = b"XYPL"
-VERSION = 9
+VERSION = 10
 NO_OFFSET = 0xFFFFFFFF
 _SYMBOL_KIND = {SymbolKind.DIM: 0, SymbolKind.ELEMENT: 1}
 
@@ -215,6 +215,9 @@ def _alternative(out: Writer, alternative: Alternative, constants: Sequence[str]
         rest.raw(struct.pack("<IIII", loop.first, loop.last, sizes.add(loop.images), len(loop.strides_bytes)))
         for stepped, stride in loop.strides_bytes:
             rest.raw(struct.pack("<II", stepped, sizes.add(stride)))
+    rest.u32(len(planned.waves))
+    for wave in planned.waves:
+        rest.raw(struct.pack("<II", wave.first, wave.last))
     out.u32(len(program.bindings))
     for b in program.bindings:
         out.raw(struct.pack("<BII", _SYMBOL_KIND[b.kind], b.input, b.index))

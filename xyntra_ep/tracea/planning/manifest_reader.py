@@ -75,6 +75,7 @@ class ReadAlternative:
     run: tuple[ReadStep, ...]
     faults: tuple[tuple[int, str], ...]
     loops: tuple[ReadLoop, ...]
+    waves: tuple[tuple[int, int], ...]  # first, last
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -210,6 +211,7 @@ def _alternative(read: Reader) -> ReadAlternative:
         run=read.list(lambda: _step(read)),
         faults=read.list(lambda: (read.u32(), read.text())),
         loops=read.list(lambda: _loop(read)),
+        waves=read.list(lambda: read.unpack("II")),
     )
 
 

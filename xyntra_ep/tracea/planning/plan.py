@@ -84,6 +84,14 @@ class PlanLoop:
     strides_bytes: tuple[tuple[int, Size], ...]
 
 
+@dataclass(frozen=True, slots=True)
+class PlanWave:
+    """Run steps ``first`` to ``last``, two or more, are carried out side by side."""
+
+    first: int
+    last: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedProgram:
     """``decisions``: one per op that is carried out, by the op's index in the program. ``program``: as it is carried out, ops in
@@ -98,6 +106,7 @@ class PlannedProgram:
     decisions: tuple[tuple[int, Decision], ...]
     faults: tuple[tuple[int, str], ...] = ()  # buffers of bytes: one true after a run, it fails with the message
     loops: tuple[PlanLoop, ...] = ()
+    waves: tuple[PlanWave, ...] = ()  # outside of loops
 
     def times_of_step(self, step: int) -> Size:
         """How often a run carries out a run step."""

@@ -1,7 +1,7 @@
 """A program becomes a plan: what is done once, what is done every time, and in which memory.
 
 ops -> live ops -> constant ops and run ops -> loops over images -> launches (decide, build, print)
-    -> weights that run steps read as they are get a copy of their own -> steps -> buffers with lifetimes
+    -> weights that run steps read as they are get a copy of their own -> steps, some side by side -> buffers with lifetimes
 """
 
 from __future__ import annotations
@@ -19,13 +19,14 @@ from xyntra_ep.tracea.core_ir.ops import CoreOp, Operand, Pointwise, Program, Va
 from xyntra_ep.tracea.core_ir.work import NO_WORK
 from xyntra_ep.tracea.doctor.variants import VariantTable, cpu_variants, gpu_variants
 from xyntra_ep.tracea.kernels.variant import KernelCall, Phase, ValueBuffer
-from xyntra_ep.tracea.planning.batch_loop import BatchLoop, over_images
 from xyntra_ep.tracea.planning.bounds import bounds_of
 from xyntra_ep.tracea.planning.buffers import BufferTable, StepDraft
 from xyntra_ep.tracea.planning.builder import Built, Emit, Launch, OpBuilder, TunedFor
 from xyntra_ep.tracea.planning.constants import constant_ops, live_ops
 from xyntra_ep.tracea.planning.in_place import reused_input
 from xyntra_ep.tracea.planning.legality import check_program
+from xyntra_ep.tracea.planning.order.batch_loop import BatchLoop, over_images
+from xyntra_ep.tracea.planning.order.waves import in_waves
 from xyntra_ep.tracea.planning.plan import OpFailure, PlanError, PlanLoop, PlannedProgram, PlanStep, PlanTensor
 from xyntra_ep.tracea.runtime.kernel_source import Definitions, KernelSource
 from xyntra_ep.tracea.semantic_ir.capabilities import SCALAR, Capabilities
@@ -98,7 +99,9 @@ def plan_program(
         program, loops = over_images(program, live, once, caps)
     ops = _build_all(program, live, once, known, builder, announce)
     copies = _copy_weights(program, ops, known, builder)
-    return _assemble(program, copies + ops, known | {_written(copy) for copy in copies}, loops)
+    return _assemble(
+        program, copies + ops, known | {_written(copy) for copy in copies}, loops, None if builder.for_device else caps
+    )
 
 
 def _build_all(
@@ -196,7 +199,14 @@ def _redirect(built: Built, moved: dict[int, int]) -> Built:
     return dataclasses.replace(built, launches=tuple(launches))
 
 
-def _assemble(program: Program, ops: list[_Op], known: frozenset[int] | set[int], loops: Sequence[BatchLoop]) -> PlannedProgram:
+def _assemble(
+    program: Program,
+    ops: list[_Op],
+    known: frozenset[int] | set[int],
+    loops: Sequence[BatchLoop],
+    caps: Capabilities | None,
+) -> PlannedProgram:
+    """``caps``: of the processor that steps are carried out by side by side; None: they are one after the other."""
     sources: dict[str, int] = {}
     kernels: list[KernelSource] = []
     init: list[StepDraft] = []
@@ -226,7 +236,9 @@ def _assemble(program: Program, ops: list[_Op], known: frozenset[int] | set[int]
                 _require_fixed(draft)
             (init if once else run).append(draft)
     looped = [_of_steps(loop, run) for loop in loops]
-    table = BufferTable(program, known | numbers.values, init, run, looped)
+    order, waves = (list(range(len(run))), []) if caps is None else in_waves(program, run, looped, caps)
+    run = [run[i] for i in order]
+    table = BufferTable(program, known | numbers.values, init, run, looped, waves)
     _reuse_memory(program, ops, run, table)
     init_steps, run_steps = (tuple(_step(draft, table) for draft in drafts) for drafts in (init, run))
     return PlannedProgram(
@@ -241,6 +253,7 @@ def _assemble(program: Program, ops: list[_Op], known: frozenset[int] | set[int]
         decisions=tuple((op.index, op.built.decision) for op in ops if not op.is_copy),
         faults=tuple((table.index(value), message) for value, message in program.faults),
         loops=tuple(_plan_loop(program, loop, table) for loop in looped),
+        waves=tuple(waves),
     )
 
 

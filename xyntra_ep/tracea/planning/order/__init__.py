@@ -1,0 +1,1 @@
+"""In which order a plan's steps come: images in a loop, independent steps side by side."""
