@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -127,6 +128,36 @@ def test_of_a_block_of_code(mlp: Path, tmp_path: Path) -> None:
     check(document)
     assert trace.batch is not None and len(spans(document, "run")) >= 2, "a run that ONNX Runtime refuses may be none"
     assert len(spans(document, "island")) == 2 * len(explain(session).graphs[0].islands)
+
+
+def test_steps_side_by_side(tmp_path: Path) -> None:
+    """They stand one after the other in the island, and in the threads where they were; no other step lies between them."""
+    text = """<ir_version: 8, opset_import: ["" : 17]> 
+        g (float[2048, 64] x, float[64, 64] u, float[64, 96] v) => (float[2048, 160] y)
+        { a = MatMul(x, u) b = MatMul(x, v) c = Softmax(a) d = Softmax(b) y = Concat<axis = 1>(c, d) }"""
+    session = open_session(parser.parse_model(text).SerializeToString(), {"claim": "all"}, threads=2)
+    rng = np.random.default_rng(1)
+    feeds = {
+        "x": rng.random((2048, 64), np.float32),
+        "u": rng.random((64, 64), np.float32),
+        "v": rng.random((64, 96), np.float32),
+    }
+    session.run(None, feeds)
+    with xyntra_ep.tracing(tmp_path / "run.json"):
+        for _ in range(20):
+            session.run(None, feeds)
+    document = json.loads((tmp_path / "run.json").read_text())
+    check(document)
+    steps, islands, shares = (spans(document, name) for name in ("step", "island", "share"))
+    beside = 0
+    for island in islands:
+        inside = [e for e in steps if within(island, e)]
+        assert sum(e["dur"] for e in inside) <= island["dur"] + 1e-3
+        assert all(ns(a)[1] <= ns(b)[0] for a, b in pairwise(inside))
+        of_island = [e for e in shares if within(island, e)]
+        assert sum(e["args"]["tasks"] for e in of_island) == sum(e["args"]["tasks"] for e in inside if e["args"]["tasks"] > 1)
+        beside += sum(not any(within(step, e) for step in inside) for e in of_island)
+    assert beside, "what threads did side by side crosses the ends of steps"
 
 
 def test_a_run_that_failed_says_so(tmp_path: Path) -> None:
