@@ -138,7 +138,7 @@ def test_parts_that_overlap_are_one_after_the_other(columns: int, offset: int) -
     product(p, x, 24, out=first)
     product(p, x, columns, out=replace(first, shape=(ROWS, columns), offset=offset))
     p.output(p.add(whole, whole))
-    assert [2, 3] == [op for wave in waves_of(p) for op in wave if op in (2, 3)]
+    assert [op for wave in waves_of(p) for op in wave if op in (2, 3)] == [2, 3]
     assert not any({2, 3} <= set(wave) for wave in waves_of(p))
     checked(p, (ROWS, 32), (1, 32))
 

@@ -11,10 +11,16 @@ from tests.tracea.kernels.conv_programs import ConvCase, conv_program
 from tests.tracea.kernels.gemm_programs import GemmCase
 from tests.tracea.kernels.gemm_programs import build as gemm
 from xyntra_ep import knobs
+from xyntra_ep.errors import InternalError, InvariantError
 from xyntra_ep.tracea.core_ir.ops import Attention, Conv, Gemm, Pointwise, Program, RowReduce
+from xyntra_ep.tracea.doctor.variants import cpu_variants
+from xyntra_ep.tracea.emitters.cpu import emit
+from xyntra_ep.tracea.planning import builder as builder_module
+from xyntra_ep.tracea.planning.builder import OpBuilder
 from xyntra_ep.tracea.planning.constants import constant_ops, live_ops
 from xyntra_ep.tracea.prebuilt.build import build_library, capabilities_of, general_builder, sources_of, used_here
 from xyntra_ep.tracea.prebuilt.catalogue import OPS, RecordedOp, read_line, read_ops, recorded, write_line, write_ops
+from xyntra_ep.tracea.semantic_ir.nodes import Kernel
 
 PROGRAMS = {
     "gemm": gemm(GemmCase(m=7, k=33, n=20, batch=(2,), a_batch=(2,), epilogue="gelu", symbolic="m"))[0],
@@ -63,6 +69,18 @@ def test_the_catalogue_has_the_kinds_that_models_are_made_of(tmp_path: Path) -> 
     assert lines == sorted(set(lines)), "sorted, each once"
     write_ops(ops, tmp_path / "again.xz")
     assert (tmp_path / "again.xz").read_bytes() == OPS.read_bytes()
+
+
+def test_a_kernel_that_is_in_a_library_was_checked_when_that_was_built(monkeypatch: pytest.MonkeyPatch) -> None:
+    def wrong(kernel: Kernel) -> None:
+        raise InvariantError(kernel.name)
+
+    monkeypatch.setattr(builder_module, "check_kernel", wrong)
+    op, caps = first_op(PROGRAMS["gemm"]), capabilities_of("avx2")
+    known = OpBuilder(caps, cpu_variants(), emit, general=True, is_checked=lambda source: True)
+    assert list(sources_of(op, known))
+    with pytest.raises(InternalError, match="InvariantError"):
+        list(sources_of(op, general_builder(caps)))
 
 
 @pytest.mark.skipif(not used_here(), reason="no vectors that kernels are prebuilt for")

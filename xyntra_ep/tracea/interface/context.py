@@ -182,8 +182,12 @@ class Context:
         """Where compiled kernels come from. Raises UnsupportedError where they come from nowhere."""
         if self.prebuilt is None:
             return self._compiled
-        library = PrebuiltKernels(self.root, self.prebuilt, self.hash128)
-        return library if self.successors is None else PrebuiltFirst(library, self.successors)
+        assert self._library is not None
+        return self._library if self.successors is None else PrebuiltFirst(self._library, self.successors)
+
+    @cached_property
+    def _library(self) -> PrebuiltKernels | None:
+        return PrebuiltKernels(self.root, self.prebuilt, self.hash128) if self.prebuilt is not None else None
 
     @property
     def _compiled(self) -> KernelCache:
@@ -209,10 +213,10 @@ class Context:
             chosen = self._variants if self._variants is not None else self.device.variants
             return gpu_builder(self.device.gpu, self.device.emit, self.caps, chosen, self._tuned_for, slack=self.policy.slack)
         variants = self._variants if self._variants is not None else cpu_variants()
-        general = self.prebuilt is not None
-        return OpBuilder(
-            self.caps, variants, emit, self._tuned_for, strict=self._strict, slack=self.policy.slack, general=general
-        )
+        slack, library = self.policy.slack, self._library
+        if library is None:
+            return OpBuilder(self.caps, variants, emit, self._tuned_for, strict=self._strict, slack=slack)
+        return OpBuilder(self.caps, variants, emit, strict=self._strict, slack=slack, general=True, is_checked=library.has)
 
     @property
     def _tuned_for(self) -> TunedFor | None:

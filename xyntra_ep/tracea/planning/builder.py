@@ -72,12 +72,14 @@ class OpBuilder:
         slack: float = 1.0,
         general: bool = False,
         heard: Heard | None = None,
+        is_checked: Callable[[KernelSource], bool] = lambda source: False,
     ) -> None:
         """``slack``: as `decide` takes it. ``general``: kernels are built that serve many shapes (`opened_op.py`). ``heard`` is
-        told of each op that is built."""
+        told of each op that is built. ``is_checked``: whether a kernel with this text was found right before."""
         self.caps = caps
         self._general = general
         self._heard = heard
+        self._is_checked = is_checked
         self._gpu = gpu
         self._strict = strict
         self._slack = slack
@@ -146,16 +148,27 @@ class OpBuilder:
                     pass_name=decision.chosen.name,
                 )
             if id(call.kernel) not in printed:
-                check_kernel(call.kernel)
-                kernel, numbers = lifted(call.kernel, self.caps) if is_moved else (call.kernel, b"")
-                source = self._print(kernel)
-                if kernel is not call.kernel and source.text not in self._sources:
-                    check_kernel(kernel)
-                printed[id(call.kernel)] = kernel, self._sources.setdefault(source.text, source), numbers
+                printed[id(call.kernel)] = self._checked(call.kernel, is_moved)
             kernel, source, numbers = printed[id(call.kernel)]
             launch = Launch(call=dataclasses.replace(call, kernel=kernel), source=source, numbers=numbers)
             launches.append(launch if opened is None else _move(launch, None, opened.sizes))
         return Built(decision=decision, launches=tuple(launches), work=sized_work(op, context.constants))
+
+    def _checked(self, kernel: Kernel, is_moved: bool) -> tuple[Kernel, KernelSource, bytes]:
+        """The kernel as it is called, its text, and its numbers where these ``is_moved``. Kernels that differ in such numbers
+        alone have one text, which is checked once."""
+        try:
+            moved, numbers = lifted(kernel, self.caps) if is_moved else (kernel, b"")
+            source = self._print(moved)
+        except Exception:
+            check_kernel(kernel)  # which tells more, where the kernel is at fault
+            raise
+        if source.text not in self._sources:
+            for each in (kernel,) if moved is kernel else (kernel, moved):
+                if not self._is_checked(source):
+                    check_kernel(each)
+            self._sources[source.text] = source
+        return moved, self._sources[source.text], numbers
 
     def _print(self, kernel: Kernel) -> KernelSource:
         """Notes name the sizes of one op. They are no part of the text, so that kernels of many ops are one."""

@@ -121,6 +121,13 @@ class PrebuiltKernels:
         """What tuning results are kept under."""
         return f"prebuilt {self.library.target}"
 
+    def has(self, source: KernelSource) -> bool:
+        """Whether it, or its base, can be had as it is; without a word where that cannot be told."""
+        try:
+            return self._library_of(digest_of(source.distinct())) is not None
+        except (OSError, ValueError):
+            return False
+
     def compilation(self) -> PrebuiltKernels:
         return self
 
@@ -142,13 +149,15 @@ class PrebuiltKernels:
     def _found(self, source: KernelSource) -> CompiledKernel | CompileError:
         digest = digest_of(source)
         try:
-            for library in self._libraries:
-                if digest in library.index.kernels:
-                    path, hash128 = self._copy(library)
-                    return CompiledKernel(symbol=source.symbol, key=digest, path=path, hash128=hash128, cached=True)
+            if (library := self._library_of(digest)) is not None:
+                path, hash128 = self._copy(library)
+                return CompiledKernel(symbol=source.symbol, key=digest, path=path, hash128=hash128, cached=True)
         except (OSError, ValueError) as error:
             return CompileError(f"prebuilt kernels cannot be read ({error})", where=source.symbol, source="", log="")
         return CompileError(NOT_THERE, where=source.symbol, source=source.text, log="")
+
+    def _library_of(self, digest: str) -> PrebuiltLibrary | None:
+        return next((library for library in self._libraries if digest in library.index.kernels), None)
 
     @cached_property
     def _libraries(self) -> list[PrebuiltLibrary]:
