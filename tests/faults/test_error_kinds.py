@@ -84,7 +84,9 @@ def test_a_call_that_may_do_the_next_time(gpu: FakeCuda, folder: Path, call: str
     gpu.fail(call, calls_from_now=1, code=code)
     with pytest.raises(RuntimeFailure) as caught:
         made.run(None, feeds(5))
-    assert sentence(caught.value).startswith("XyntraEP: the device 'CUDA / Simulated GPU / sm_80 / driver 12.8' reports CUDA_ERROR_")
+    assert sentence(caught.value).startswith(
+        "XyntraEP: the device 'CUDA / Simulated GPU / sm_80 / driver 12.8' reports CUDA_ERROR_"
+    )
     assert sentence(caught.value).endswith(f". {GOES_ON}") and not is_fatal(caught.value)
     check(made, 5)
 
@@ -140,9 +142,7 @@ def test_a_new_session_while_the_device_is_gone_is_on_the_cpu(gpu: FakeCuda, fol
 
 
 @cuda
-def test_onnxruntime_makes_the_new_session_where_it_may(
-    gpu: FakeCuda, folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_onnxruntime_makes_the_new_session_where_it_may(gpu: FakeCuda, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Its Python class does that for EP_FAIL and for no other error."""
     made = session(folder, fallback=True, backend="cuda")
     gpu.fail("StreamSynchronize", calls_from_now=1, code=LAUNCH_FAILED)
