@@ -78,7 +78,8 @@ void DeviceIsland::compute_on_device(OrtKernelContext* context) {
   } else if (mode == profile::Mode::kSteps || (mode == profile::Mode::kOff && detail == trace::Detail::kSteps)) {
     std::vector<profile::Sample> samples;
     workspace.run(workspace.inputs, workspace.outputs, &samples);
-    if (mode == profile::Mode::kSteps) profile::add(*usable_->plan, island_, alternative, samples);
+    if (mode == profile::Mode::kSteps)
+      profile::add(*usable_->plan, island_, alternative, profile::Kernels::kPlanned, samples);
     trace_steps(workspace, samples);
   } else {
     const int64_t ns = workspace.run_timed(workspace.inputs, workspace.outputs);
