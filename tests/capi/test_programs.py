@@ -166,7 +166,8 @@ LOST = """
 int main() {
   using namespace xyntra;
   const auto status_of = [](auto error) { return capi::guarded(TRACEA_INVALID_MODEL, [&] { throw error; }); };
-  const TraceaStatus all[] = {status_of(DeviceLost("gone")), status_of(NoMemory(8, "a tensor")), status_of(Error(kRuntimeException, "busy"))};
+  const Error busy(kRuntimeException, "busy");
+  const TraceaStatus all[] = {status_of(DeviceLost("gone")), status_of(NoMemory(8, "a tensor")), status_of(busy)};
   for (const TraceaStatus status : all)
     std::printf("%d %d\\n", status, int(tracea::Error(status, capi::last_error()).is_fatal()));
   return 0;
@@ -180,8 +181,13 @@ def test_a_lost_device_is_a_status_of_its_own(tmp_path: Path) -> None:
     library = Path(registration.get_library_path())
     folders = [native, *(path for path in native.iterdir() if path.is_dir()), ROOT / "include"]
     command = ["g++", "-std=c++17", *(f"-I{folder}" for folder in folders), str(source)]
-    command += [str(native / "capi" / "border.cc"), str(native / "shared_threads.cc"), str(library), "-pthread", "-o", str(program)]
-    subprocess.run([*command, f"-Wl,-rpath,{library.parent}"], check=True)
+    command += [
+        str(native / "capi" / "border.cc"),
+        str(native / "shared_threads.cc"),
+        str(library),
+        f"-Wl,-rpath,{library.parent}",
+    ]
+    subprocess.run([*command, "-pthread", "-o", str(program)], check=True)
     found = subprocess.run([str(program)], capture_output=True, text=True, check=True).stdout.splitlines()
     assert found == ["8 1", "5 0", "4 0"]
 

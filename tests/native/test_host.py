@@ -1,7 +1,7 @@
 """A C++ program loads the library without Python and carries out stored plans.
 
-It is built with AddressSanitizer, as the examples are: what reaches its memory is checked, and leaks are looked for, of the library's
-allocations too. The library itself and kernels are checked where they were built so (tests/sanitized.py).
+It is built with AddressSanitizer, as the examples are: its own accesses are checked, and leaks are looked for, of the library's
+allocations too. The library's and the kernels' accesses are where these are built so (tests/sanitized.py).
 """
 
 from __future__ import annotations

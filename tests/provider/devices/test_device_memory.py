@@ -13,7 +13,7 @@ import re
 import subprocess
 import sys
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -422,12 +422,13 @@ def test_a_device_that_is_lost(gpu: FakeCuda, folder: Path) -> None:
             made.run_with_iobinding(bound(made, z, **given))
         said = str(first.value)[str(first.value).index("XyntraEP: ") :]
         asked = gpu.count("all")
-        for run in (
+        runs: list[Callable[[], object]] = [
             lambda: made.run_with_iobinding(bound(made, z, **given)),
             lambda: made.run(None, feeds(5)),
             lambda: made.run(None, feeds(5000)),
             lambda: z.numpy(),
-        ):
+        ]
+        for run in runs:
             with pytest.raises(Exception, match=re.escape(said)) as again:
                 run()
             assert is_fatal(again.value)
