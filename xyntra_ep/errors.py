@@ -40,8 +40,8 @@ _LOST = "the session is lost"  # `what_is_left` of native/ort.h
 
 def is_fatal(error: BaseException) -> bool:
     """Whether an error of a run says that its session is lost, because its device is: only a new session helps. Else the session
-    can go on. It looks at the text: `run` raises ONNX Runtime's EPFail for this kind alone, but `run_with_iobinding` a RuntimeError
-    for both.
+    can go on. It looks at the text: `run` raises ONNX Runtime's EPFail for this kind alone, but `run_with_iobinding` raises a
+    RuntimeError for both.
 
     >>> is_fatal(RuntimeError("XyntraEP: there was no memory for a tensor of 8 bytes. the session can go on"))
     False

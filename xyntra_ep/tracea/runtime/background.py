@@ -28,8 +28,8 @@ _lock = threading.Lock()
 def compile_beside(
     cache: KernelCache, sources: Sequence[KernelSource], digest: str, tell: Callable[[Sequence[str]], None]
 ) -> threading.Thread | None:
-    """Have ``sources`` compiled into the cache, for the graph of that ``digest``. Where some cannot be, ``tell`` gets the reasons,
-    on another thread. Returns at once, with what waits for the child; None where another child compiles all of them already."""
+    """Have ``sources`` compiled into the cache, for the graph of that ``digest``. Where some cannot be, ``tell`` gets the
+    reasons, on another thread. Returns at once, with what waits for the child; None where another one compiles all of them."""
     by_key = {cache.key(source.text): source for source in sources}
     with _lock:
         _asked[digest] = tuple(by_key)

@@ -1,7 +1,7 @@
 """Compiles kernels into a cache, as a program of its own that nobody waits for.
 
-background_child.py PARENT < JOB > REFUSED    PARENT: the process that it ends with; JOB: what `runtime/background.py` has pickled;
-                                              REFUSED: as JSON, for each kernel in turn why it cannot be compiled, or ""
+background_child.py PARENT < JOB > REFUSED   PARENT: the process that it ends with; JOB: what `runtime/background.py` has pickled;
+                                             REFUSED: as JSON, for each kernel in turn why it cannot be compiled, or ""
 """
 
 from __future__ import annotations
