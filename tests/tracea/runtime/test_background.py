@@ -61,6 +61,16 @@ def test_they_are_in_the_cache_then(tmp_path: Path) -> None:
     assert background._begun == set() and not list((tmp_path / "tmp").iterdir())
 
 
+def test_another_cache_gets_them_meanwhile(tmp_path: Path) -> None:
+    told: list[Sequence[str]] = []
+    caches = [_cache(tmp_path / name) for name in ("one", "other")]
+    for waiting in [background.compile_beside(cache, SOURCES, "d", told.append) for cache in caches]:
+        assert waiting is not None
+        waiting.join(120)
+    for cache in caches:
+        assert all(isinstance(kernel, CompiledKernel) and kernel.cached for kernel in cache.compile_many(SOURCES))
+
+
 def test_what_cannot_be_compiled_is_told(tmp_path: Path) -> None:
     """The others are there all the same."""
     bad = KernelSource.of_text("bad", "int bad(void) { return nothing; }\n")

@@ -14,14 +14,16 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from xyntra_ep.tracea.runtime.children import background_child
 from xyntra_ep.tracea.runtime.kernel_cache import KernelCache
 from xyntra_ep.tracea.runtime.kernel_source import KernelSource
 
-_begun: set[str] = set()  # keys of kernels that a child of this process is compiling
-_asked: dict[str, tuple[str, ...]] = {}  # keys of what a graph waits for, by its digest
-_refused: dict[str, str] = {}  # by key: why a kernel is not there
+Place = tuple[Path, str]  # of a kernel: the cache, and its key there
+_begun: set[Place] = set()  # what children of this process are compiling
+_asked: dict[str, tuple[Place, ...]] = {}  # what a graph waits for, by its digest
+_refused: dict[Place, str] = {}  # why a kernel is not there
 _lock = threading.Lock()
 
 
@@ -30,13 +32,13 @@ def compile_beside(
 ) -> threading.Thread | None:
     """Have ``sources`` compiled into the cache, for the graph of that ``digest``. Where some cannot be, ``tell`` gets the
     reasons, on another thread. Returns at once, with what waits for the child; None where another one compiles all of them."""
-    by_key = {cache.key(source.text): source for source in sources}
+    placed = {(cache.root.path, cache.key(source.text)): source for source in sources}
     with _lock:
-        _asked[digest] = tuple(by_key)
-        wanted = {key: source for key, source in by_key.items() if key not in _begun}
+        _asked[digest] = tuple(placed)
+        wanted = {place: source for place, source in placed.items() if place not in _begun}
         _begun.update(wanted)
-        for key in wanted:
-            _refused.pop(key, None)
+        for place in wanted:
+            _refused.pop(place, None)
     if not wanted:
         return None
     waiting = threading.Thread(target=_wait_for_child, args=(cache, wanted, tell), name="xyntra-background", daemon=True)
@@ -47,10 +49,10 @@ def compile_beside(
 def refusals(digest: str) -> list[str]:
     """Why kernels that a graph was to go on with are not there, as far as children of this process have found out."""
     with _lock:
-        return [_refused[key] for key in _asked.get(digest, ()) if key in _refused]
+        return [_refused[place] for place in _asked.get(digest, ()) if place in _refused]
 
 
-def _wait_for_child(cache: KernelCache, wanted: dict[str, KernelSource], tell: Callable[[Sequence[str]], None]) -> None:
+def _wait_for_child(cache: KernelCache, wanted: dict[Place, KernelSource], tell: Callable[[Sequence[str]], None]) -> None:
     try:
         job = pickle.dumps((str(cache.root.path), cache.compiler, cache.target, list(wanted.values())))
         child = subprocess.Popen(
@@ -64,7 +66,7 @@ def _wait_for_child(cache: KernelCache, wanted: dict[str, KernelSource], tell: C
         reasons = _reasons(said, child.returncode, len(wanted))
     except OSError as error:
         reasons = [f"no process can be had that compiles them: {error}"] * len(wanted)
-    refused = {key: why for key, why in zip(wanted, reasons, strict=True) if why}
+    refused = {place: why for place, why in zip(wanted, reasons, strict=True) if why}
     with _lock:  # the session goes on with the kernels that it has, and the next one tries again
         _begun.difference_update(wanted)
         _refused.update(refused)
