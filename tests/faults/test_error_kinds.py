@@ -6,6 +6,7 @@ The CUDA device is the stand-in of tests/support/fake_cuda; what kernels compute
 from __future__ import annotations
 
 import gc
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from tests.support.fake_cuda import ECC_UNCORRECTABLE, LAUNCH_FAILED, NOT_READY,
 from tests.support.models.model_text import close, cpu, parse
 from xyntra_ep.errors import is_fatal
 
+ROOT = Path(__file__).resolve().parents[2]
 pytestmark = [pytest.mark.native]
 cuda = pytest.mark.compiler("nvrtc")
 EPFail = ort.capi.onnxruntime_pybind11_state.EPFail
@@ -62,6 +64,38 @@ def gpu(monkeypatch: pytest.MonkeyPatch, folder: Path) -> Iterator[FakeCuda]:
     gc.collect()  # sessions on a device that is lost set nothing free on the one that comes after it
     fake.reset()
     session(folder, backend="cuda")  # opens the device for other tests
+
+
+# -- which is which: by the numbers of cuda.h and cl.h
+
+KINDS = """
+#include <cstdio>
+#include "cuda_api.h"
+#include "opencl_api.h"
+
+int main() {
+  for (int code = 0; code < 1000; ++code)
+    if (xyntra::cuda::kind_of(code) == xyntra::FailureKind::kFatal) std::printf("%d ", code);
+  for (int code = 0; code > -10000; --code)
+    if (xyntra::cl::kind_of(code) == xyntra::FailureKind::kFatal) std::printf("%d ", code);
+  return 0;
+}
+"""
+# "This leaves the process in an inconsistent state", as cuda.h has it.
+LASTING = (214, 226, 700, 702, 710, 714, 715, 716, 717, 718, 719, 721, 911)
+GONE = (4, 100, 101, 201, 220, 709, 806, 810, 999)  # the device, its context, or the server between us and it
+OPENCL = (-1, -2, -33, -34, -36, -9999)
+
+
+@pytest.mark.compiler("g++")
+def test_what_is_fatal(tmp_path: Path) -> None:
+    source, program, native = tmp_path / "kinds.cc", tmp_path / "kinds", ROOT / "native"
+    source.write_text(KINDS)
+    sources = [native / "cuda" / "cuda_api.cc", native / "opencl" / "opencl_api.cc", source]
+    folders = [f"-I{native / folder}" for folder in ("", "cuda", "opencl")]
+    subprocess.run(["g++", "-std=c++17", *folders, *map(str, sources), "-ldl", "-o", str(program)], check=True)
+    found = subprocess.run([str(program)], capture_output=True, text=True, check=True).stdout.split()
+    assert set(map(int, found)) == {*LASTING, *GONE, *OPENCL}
 
 
 # -- the session goes on
