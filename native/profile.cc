@@ -19,8 +19,8 @@ struct Row {
   Sample sum;
 };
 
-// Which alternative of which island of which graph: the islands of two graphs have the same names. Before and after an exchange of
-// kernels are two places, so that each row has the time of one kernel.
+// Which alternative of which island of which graph: the islands of two graphs have the same names. Before and after an exchange
+// of kernels are two places, so that each row has the time of one kernel.
 using Place = std::tuple<std::string, std::string, std::size_t, Kernels>;
 
 struct Entry {

@@ -210,7 +210,8 @@ std::unique_ptr<DeviceQueue> CudaDevice::queue(Timing timing) const {
 }
 
 void CudaDevice::raise(cuda::Result code, const std::string& doing) const {
-  fail(cuda::kind_of(code), "XyntraEP: the device '" + identity_ + "' reports " + cuda::error_name(*api_, code) + " for " + doing);
+  fail(cuda::kind_of(code),
+       "XyntraEP: the device '" + identity_ + "' reports " + cuda::error_name(*api_, code) + " for " + doing);
 }
 
 }  // namespace xyntra

@@ -102,7 +102,7 @@ class DeviceQueue {
   virtual std::vector<int64_t> times() const = 0;
 };
 
-// Opened once per process and never closed, as kernels of the CPU are. One that is lost is opened anew for the next session, which
+// Opened once per process and never closed, as kernels of the CPU are. A lost one is opened anew for the next session, which
 // has nothing in common with those that are on the old one.
 class Device {
  public:

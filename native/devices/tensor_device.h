@@ -10,8 +10,8 @@ namespace xyntra {
 
 class TensorDevice : public Device {
  public:
-  // The one that ONNX Runtime knows by this number; throws Error when it cannot be opened. Cheap after the first time. Of one that
-  // is lost: the one that a new session has opened in its place, if any has.
+  // The one that ONNX Runtime knows by this number; throws Error when it cannot be opened. Cheap after the first time. Of a lost
+  // one: what a new session has opened in its place, if any has.
   static const TensorDevice& at(int ordinal);
 
   DeviceHeap& heap() const noexcept { return heap_; }  // of ONNX Runtime's tensors
