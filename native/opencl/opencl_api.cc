@@ -81,8 +81,8 @@ std::string error_name(Int code) {
   }
 }
 
-// Where a kernel has left its memory, some drivers say CL_OUT_OF_RESOURCES, which may mean no more than that: only the next run then
-// learns that queue or context are invalid.
+// Where a kernel has left its memory, some drivers say CL_OUT_OF_RESOURCES, which may mean no more than that: only the next run
+// then learns that queue or context are invalid.
 FailureKind kind_of(Int code) {
   switch (code) {
     case -1:     // CL_DEVICE_NOT_FOUND

@@ -7,8 +7,8 @@
 // somebody has waited for it, and not before. FAKE_CUDA_DEVICES and FAKE_CUDA_CAPABILITY (as 80) say what there is.
 //
 // FAKE_CUDA_FAIL="MemAlloc:3" makes the third such call run out of memory, and "MemAlloc:*" all of them; "MemAlloc:3=719" has it
-// say that number, and if it is that of an error that lasts, every call of the context says it from then on. Of kernels whose name
-// contains FAKE_CUDA_STRAY, one leaves its buffers: its launch succeeds, and from then on every call of the context reports it, as a
+// say that number, and if it is that of an error that lasts, every call of the context says it from then on. Of kernels whose
+// name contains FAKE_CUDA_STRAY, one leaves its buffers: its launch succeeds, and from then on every call of the context reports it, as a
 // driver does. One with FAKE_CUDA_HANG never ends: who waits for it waits for ever. The stand-in's time flies meanwhile, so that
 // an alarm that is set goes off at once.
 #include <dlfcn.h>
@@ -515,8 +515,8 @@ API int cuGraphDestroy(Graph* graph) {
   return delete graph, kSuccess;
 }
 
-// How often a call was made; "all": any that needs the device; "device" and "host": allocations that are left; "graphs": those, as
-// made and as launched.
+// How often a call was made; "all": any that needs the device; "device" and "host": allocations that are left; "graphs": those,
+// as made and as launched.
 API long fake_cuda_count(const char* name) {
   const std::lock_guard<std::recursive_mutex> lock(mutex);
   const std::string what(name);

@@ -1,6 +1,6 @@
 /* Stands in the place of the system's OpenCL loader (libOpenCL.so.1 in LD_LIBRARY_PATH) and passes every call on to the one that
- * FAULTY_OPENCL_REAL names, but those that a test has told to fail. All arguments of OpenCL are integers or pointers, and nine are
- * passed on whatever a function takes: both calling conventions that we run on allow that. */
+ * FAULTY_OPENCL_REAL names, but those that a test has told to fail. All arguments of OpenCL are integers or pointers, and nine
+ * are passed on whatever a function takes: both calling conventions that we run on allow that. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdlib.h>
