@@ -109,7 +109,8 @@ TRACEA_API uint32_t tracea_abi_version(void);
 TRACEA_API size_t tracea_get_last_error(char* buffer, size_t capacity);
 TRACEA_API void tracea_clear_error(void);
 /* Of a call that returned `status`: 0 when it has failed by itself, and the next one with the same model may do; else each
- * further run of the model fails in the same way, and what helps is to close it and open it again. On the CPU nothing is fatal. */
+ * further run of the model fails in the same way, and what helps is to close it and open it again. On the CPU nothing is
+ * fatal. */
 TRACEA_API int tracea_is_fatal(TraceaStatus status);
 
 /* -- models */

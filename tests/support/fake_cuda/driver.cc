@@ -8,8 +8,8 @@
 //
 // FAKE_CUDA_FAIL="MemAlloc:3" makes the third such call run out of memory, and "MemAlloc:*" all of them; "MemAlloc:3=719" has it
 // say that number, and if it is that of an error that lasts, every call of the context says it from then on. Of kernels whose
-// name contains FAKE_CUDA_STRAY, one leaves its buffers: its launch succeeds, and from then on every call of the context reports it, as a
-// driver does. One with FAKE_CUDA_HANG never ends: who waits for it waits for ever. The stand-in's time flies meanwhile, so that
+// name contains FAKE_CUDA_STRAY, one leaves its buffers: its launch succeeds, and from then on every call of the context reports it,
+// as a driver does. One with FAKE_CUDA_HANG never ends: who waits for it waits for ever. The stand-in's time flies meanwhile, so that
 // an alarm that is set goes off at once.
 #include <dlfcn.h>
 #include <sys/mman.h>
