@@ -63,7 +63,7 @@ class Profiled {
     begin_ = Clock::now();
   }
 
-  void deliver(const Plan& plan, const Evaluation& evaluation) {
+  void deliver(const Plan& plan, const Evaluation& evaluation, profile::Kernels kernels) {
     if (samples_.empty()) return;
     for (std::size_t i = 0; i < samples_.size(); ++i) {
       const PlanStep& step = evaluation.plan().run[i];
@@ -71,7 +71,7 @@ class Profiled {
       samples_[i].bytes = samples_[i].calls * evaluation.value(step.bytes_expr);
       samples_[i].cost_ns = samples_[i].calls * evaluation.cost_ns(step);
     }
-    profile::add(plan, evaluation.island(), evaluation.alternative(), samples_);
+    profile::add(plan, evaluation.island(), evaluation.alternative(), kernels, samples_);
   }
 
  private:
@@ -258,7 +258,8 @@ void CpuProgram::run_init(const Alternative& plan, ReadyAlternative& ready,
 }
 
 void CpuProgram::run(Workspace& workspace, const Tasks& tasks, uint32_t traced_as) const {
-  if (const Successors::Lists* lists = successors_.now()) workspace.use((*lists)[workspace.evaluation().alternative()]);
+  const Successors::Lists* const successors = successors_.now();
+  if (successors != nullptr) workspace.use((*successors)[workspace.evaluation().alternative()]);
   const auto& steps = workspace.steps();
   Profiled profiled(profile::mode() == profile::Mode::kSteps ? steps.size() : 0);
   StepTrace traced(traced_as, workspace.evaluation());
@@ -297,7 +298,8 @@ void CpuProgram::run(Workspace& workspace, const Tasks& tasks, uint32_t traced_a
     i = std::size_t{loop->last} + 1;
     ++loop;
   }
-  profiled.deliver(*usable_->plan, workspace.evaluation());
+  profiled.deliver(*usable_->plan, workspace.evaluation(),
+                   successors != nullptr ? profile::Kernels::kSuccessors : profile::Kernels::kPlanned);
 }
 
 }  // namespace xyntra

@@ -212,6 +212,7 @@ void Ep::compile(const OrtGraph** graphs, const OrtNode** fused_nodes, std::size
     } else {
       compiled.push_back(
           std::make_unique<DeviceIsland>(ort_, island.usable, island.island, graphs[i], fused_nodes[i], tensors));
+      device_ = island.usable->device;
     }
   }
   const UsablePlan* main = nullptr;
@@ -291,9 +292,13 @@ OrtStatus* Ep::sync_callback(OrtEp* self) {
   return guard(ep.ort_, [&] { TensorDevice::at(ep.ordinal_).synchronize(); });
 }
 
+// Of a session whose tensors are on a device, ORT would move inputs there, and say of a lost one that there is no memory, before
+// it asks an island.
 OrtStatus* Ep::run_begins_callback(OrtEp* self, const OrtRunOptions*) {
-  static_cast<Ep*>(self)->traced_.run_begins();
-  return nullptr;
+  auto& ep = *static_cast<Ep*>(self);
+  ep.traced_.run_begins();
+  if (ep.ordinal_ < 0 || ep.device_ == nullptr) return nullptr;
+  return guard_run(ep.ort_, [&] { ep.device_->require_alive(); });
 }
 
 OrtStatus* Ep::run_ends_callback(OrtEp* self, const OrtRunOptions*, bool) {

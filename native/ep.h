@@ -75,6 +75,7 @@ class Ep : public OrtEp {
   std::string compatibility_;  // of what was compiled
   trace::Session traced_;
   const int ordinal_;
+  const Device* device_ = nullptr;  // of islands that were made ready; null: none is on one
   std::unique_ptr<const CopyKernels> copies_;  // with `ordinal`
   std::vector<Pending> pending_;
   std::vector<std::string> reports_;  // JSON, one per call of GetCapability

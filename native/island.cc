@@ -114,7 +114,7 @@ OrtStatus* Island::compute_traced(OrtKernelContext* context) noexcept {
   record.kind = TraceKind::kIsland;
   record.name = traced_as();
   record.begin_ns = trace::now_ns();
-  OrtStatus* const status = guard(ort_, [&] { compute(context); });
+  OrtStatus* const status = guard_run(ort_, [&] { compute(context); });
   record.end_ns = trace::now_ns();
   if (status != nullptr) {
     record.flags = kTraceFailed;
@@ -127,7 +127,7 @@ OrtStatus* Island::compute_traced(OrtKernelContext* context) noexcept {
 OrtStatus* Island::compute_callback(OrtNodeComputeInfo* self, void*, OrtKernelContext* context) {
   auto& island = *static_cast<Island*>(self);
   OrtStatus* const status =
-      trace::is_on() ? island.compute_traced(context) : guard(island.ort_, [&] { island.compute(context); });
+      trace::is_on() ? island.compute_traced(context) : guard_run(island.ort_, [&] { island.compute(context); });
   stay_if_python_goes();
   return status;
 }

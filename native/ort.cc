@@ -50,6 +50,14 @@ void Ort::raise(OrtStatus* status) const {
   throw Error(code, message);
 }
 
+OrtStatus* Ort::status_of_run(ErrorCode code, FailureKind kind, const char* sentence) const noexcept {
+  try {
+    return status(code, (std::string(sentence) + ". " + what_is_left(kind)).c_str());
+  } catch (const std::bad_alloc&) {
+    return status(code, what_is_left(kind));
+  }
+}
+
 void Ort::log(const OrtLogger* logger, int level, const std::string& message) const noexcept {
   if (logger == nullptr || message.empty()) return;
   OrtStatus* status = api_[api::kLoggerLogMessage](logger, level, message.c_str(), "xyntra_ep", 0, "XyntraEP");

@@ -10,14 +10,34 @@
 
 namespace xyntra {
 
-// An error on its way to an OrtStatus.
+// What is left of a session when a run of it has failed.
+enum class FailureKind {
+  kRecoverable,  // all of it: the next run may do
+  kFatal,        // nothing: its device is lost
+};
+
+constexpr const char* what_is_left(FailureKind kind) noexcept {
+  return kind == FailureKind::kFatal ? "the session is lost: make a new one" : "the session can go on";
+}
+
+// An error on its way to an OrtStatus: what happened, in one sentence, and of what kind it is.
 class Error : public std::runtime_error {
  public:
-  Error(ErrorCode code, const std::string& message) : std::runtime_error(message), code_(code) {}
+  Error(ErrorCode code, const std::string& sentence, FailureKind kind = FailureKind::kRecoverable)
+      : std::runtime_error(sentence), code_(code), kind_(kind) {}
   ErrorCode code() const noexcept { return code_; }
+  FailureKind kind() const noexcept { return kind_; }
 
  private:
   ErrorCode code_;
+  FailureKind kind_;
+};
+
+// A device on which nothing works any more. ONNX Runtime keeps EP_FAIL for a provider that has failed: nothing else of a run has
+// this code, and its Python sessions answer it with a session on the CPU, where that is allowed (`enable_fallback`).
+class DeviceLost : public Error {
+ public:
+  explicit DeviceLost(const std::string& sentence) : Error(kEpFail, sentence, FailureKind::kFatal) {}
 };
 
 // Memory that could not be had.
@@ -48,6 +68,8 @@ class Ort {
   OrtStatus* status(ErrorCode code, const char* message) const noexcept {
     return api_[api::kCreateStatus](code, message);
   }
+  // Of a run: the sentence, and what is left of the session.
+  OrtStatus* status_of_run(ErrorCode code, FailureKind kind, const char* sentence) const noexcept;
   void log(const OrtLogger* logger, int level, const std::string& message) const noexcept;
 
  private:
@@ -63,21 +85,34 @@ class Ort {
 // The API number in use; 0 before ONNX Runtime has loaded this library.
 uint32_t api_version_in_use() noexcept;
 
-// Every callback that ORT makes runs inside this: no C++ exception may cross the C border.
-template <class Body>
-OrtStatus* guard(const Ort& ort, Body&& body) noexcept {
+// Null, or what `failed` makes of the exception that ended `body`.
+template <class Body, class Failed>
+OrtStatus* caught(Body&& body, Failed&& failed) noexcept {
   try {
     body();
     return nullptr;
   } catch (const Error& error) {
-    return ort.status(error.code(), error.what());
+    return failed(error.code(), error.kind(), error.what());
   } catch (const std::bad_alloc&) {
-    return ort.status(kRuntimeException, "XyntraEP: out of memory");
+    return failed(kRuntimeException, FailureKind::kRecoverable, "XyntraEP: out of memory");
   } catch (const std::exception& error) {
-    return ort.status(kRuntimeException, error.what());
+    return failed(kRuntimeException, FailureKind::kRecoverable, error.what());
   } catch (...) {
-    return ort.status(kRuntimeException, "XyntraEP: unknown error");
+    return failed(kRuntimeException, FailureKind::kRecoverable, "XyntraEP: unknown error");
   }
+}
+
+// Every callback that ORT makes runs inside this: no C++ exception may cross the C border.
+template <class Body>
+OrtStatus* guard(const Ort& ort, Body&& body) noexcept {
+  return caught(body, [&](ErrorCode code, FailureKind, const char* sentence) { return ort.status(code, sentence); });
+}
+
+// The same, of callbacks that are a part of a run.
+template <class Body>
+OrtStatus* guard_run(const Ort& ort, Body&& body) noexcept {
+  return caught(
+      body, [&](ErrorCode code, FailureKind kind, const char* sentence) { return ort.status_of_run(code, kind, sentence); });
 }
 
 }  // namespace xyntra

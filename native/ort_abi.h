@@ -272,7 +272,7 @@ inline constexpr Slot<OrtStatus*(Text op, Text domain, Text name, const Text* in
 
 namespace xyntra {
 
-enum ErrorCode : int { kFail = 1, kInvalidArgument = 2, kRuntimeException = 6, kNotImplemented = 9 };
+enum ErrorCode : int { kFail = 1, kInvalidArgument = 2, kRuntimeException = 6, kNotImplemented = 9, kEpFail = 11 };
 enum LogLevel : int { kVerbose = 0, kInfo = 1, kWarning = 2, kError = 3 };
 enum AttributeType : int { kInt = 1, kInts, kFloat, kFloats, kString, kStrings, kGraph, kTensor };
 inline constexpr int kElementInt32 = 6;

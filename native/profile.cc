@@ -19,8 +19,9 @@ struct Row {
   Sample sum;
 };
 
-// Which alternative of which island of which graph: the islands of two graphs have the same names.
-using Place = std::tuple<std::string, std::string, std::size_t>;
+// Which alternative of which island of which graph: the islands of two graphs have the same names. Before and after an exchange
+// of kernels are two places, so that each row has the time of one kernel.
+using Place = std::tuple<std::string, std::string, std::size_t, Kernels>;
 
 struct Entry {
   Place place;
@@ -33,8 +34,8 @@ struct Table {
   std::vector<Entry> entries;
   std::map<Place, std::size_t> index;
 
-  Entry& at(const Plan& plan, const PlanIsland& island, std::size_t alternative) {
-    const Place place{plan.digest, island.name, alternative};
+  Entry& at(const Plan& plan, const PlanIsland& island, std::size_t alternative, Kernels kernels) {
+    const Place place{plan.digest, island.name, alternative, kernels};
     const auto [found, is_new] = index.try_emplace(place, entries.size());
     if (is_new) entries.push_back({place, {}, 0, 0});
     return entries[found->second];
@@ -48,16 +49,19 @@ Table& table() {
 
 std::atomic<Mode> g_mode{Mode::kOff};
 
-std::vector<Row> empty_rows(const Plan& plan, const std::vector<PlanStep>& steps) {
+std::vector<Row> empty_rows(const Plan& plan, const std::vector<PlanStep>& steps, Kernels kernels) {
   std::vector<Row> rows;
-  for (const PlanStep& step : steps) rows.push_back({step.label, plan.kernels[step.kernel].symbol, {}});
+  for (const PlanStep& step : steps) {
+    const PlanKernel& kernel = plan.kernels[step.kernel];
+    const bool is_exchanged = kernels == Kernels::kSuccessors && !kernel.successor.empty();
+    rows.push_back({step.label, is_exchanged ? kernel.successor_symbol : kernel.symbol, {}});
+  }
   return rows;
 }
 
 std::string text_of(const Place& place) {
-  const auto& [digest, island, alternative] = place;
-  return "{\"digest\": " + json_quote(digest) + ", \"island\": " + json_quote(island) +
-         ", \"alternative\": " + std::to_string(alternative);
+  return "{\"digest\": " + json_quote(std::get<0>(place)) + ", \"island\": " + json_quote(std::get<1>(place)) +
+         ", \"alternative\": " + std::to_string(std::get<2>(place));
 }
 
 std::string text_of(const Place& place, std::size_t step, const Row& row) {
@@ -74,11 +78,11 @@ Mode mode() noexcept { return g_mode.load(std::memory_order_relaxed); }
 
 void set(Mode mode) noexcept { g_mode.store(mode, std::memory_order_relaxed); }
 
-void add(const Plan& plan, const PlanIsland& island, std::size_t alternative, const std::vector<Sample>& run) {
+void add(const Plan& plan, const PlanIsland& island, std::size_t alternative, Kernels kernels, const std::vector<Sample>& run) {
   Table& all = table();
   const std::lock_guard lock(all.mutex);
-  std::vector<Row>& rows = all.at(plan, island, alternative).steps;
-  if (rows.empty()) rows = empty_rows(plan, island.alternatives[alternative].run);
+  std::vector<Row>& rows = all.at(plan, island, alternative, kernels).steps;
+  if (rows.empty()) rows = empty_rows(plan, island.alternatives[alternative].run, kernels);
   for (std::size_t i = 0; i < run.size(); ++i) {
     rows[i].sum.calls += run[i].calls;
     rows[i].sum.ns += run[i].ns;
@@ -92,7 +96,7 @@ void add(const Plan& plan, const PlanIsland& island, std::size_t alternative, co
 void add_run(const Plan& plan, const PlanIsland& island, std::size_t alternative, int64_t ns) {
   Table& all = table();
   const std::lock_guard lock(all.mutex);
-  Entry& entry = all.at(plan, island, alternative);
+  Entry& entry = all.at(plan, island, alternative, Kernels::kPlanned);
   ++entry.runs;
   entry.run_ns += ns;
 }

@@ -23,7 +23,9 @@ enum class Mode { kOff, kSteps, kRuns };
 
 Mode mode() noexcept;
 void set(Mode mode) noexcept;
-void add(const Plan& plan, const PlanIsland& island, std::size_t alternative, const std::vector<Sample>& run);
+// Whose kernels a run had: those of the plan, or the ones that take their place (native/first_run).
+enum class Kernels { kPlanned, kSuccessors };
+void add(const Plan& plan, const PlanIsland& island, std::size_t alternative, Kernels kernels, const std::vector<Sample>& run);
 void add_run(const Plan& plan, const PlanIsland& island, std::size_t alternative, int64_t ns);
 // One JSON object per step, or island, and line, in the order of first execution; docs/plan-format.md has the fields. Returns the size
 // of the text; it is copied and the sums start anew when `capacity` is enough.

@@ -8,6 +8,8 @@
       InvariantError         a check of our own IR failed; carries the pass and the IR text
 
 If input can cause it, it is an exception; if only a bug of ours can cause it, an assert.
+
+Errors of a session's run are ONNX Runtime's exceptions: `is_fatal` tells their two kinds apart.
 """
 
 from __future__ import annotations
@@ -31,6 +33,20 @@ class XyntraError(Exception):
     def __str__(self) -> str:
         text = f"{self.where}: {self.what}" if self.where else self.what
         return f"{text.rstrip('.')}. {self.hint}" if self.hint else text
+
+
+_LOST = "the session is lost"  # `what_is_left` of native/ort.h
+
+
+def is_fatal(error: BaseException) -> bool:
+    """Whether an error of a run says that its session is lost, because its device is: only a new session helps. Else the session
+    can go on. It looks at the text: `run` raises ONNX Runtime's EPFail for this kind alone, but `run_with_iobinding` raises a
+    RuntimeError for both.
+
+    >>> is_fatal(RuntimeError("XyntraEP: there was no memory for a tensor of 8 bytes. the session can go on"))
+    False
+    """
+    return _LOST in str(error)
 
 
 def did_you_mean(name: str, known: Sequence[str], cutoff: float = 0.6) -> str:

@@ -30,7 +30,7 @@ extern "C" {
 #endif
 
 /* Of this header. The library's is what tracea_abi_version() says; it can serve all up to its own. */
-#define TRACEA_ABI_VERSION 2
+#define TRACEA_ABI_VERSION 3
 
 typedef enum TraceaStatus {
   TRACEA_SUCCESS = 0,
@@ -40,7 +40,8 @@ typedef enum TraceaStatus {
   TRACEA_CPU_ERROR = 4,
   TRACEA_OUT_OF_MEMORY = 5,
   TRACEA_INVALID_MODEL = 6, /* a model that is damaged, or refused */
-  TRACEA_FILE_ERROR = 7     /* a file that cannot be read */
+  TRACEA_FILE_ERROR = 7,    /* a file that cannot be read */
+  TRACEA_DEVICE_LOST = 8    /* nothing works any more on the device of the model: see tracea_is_fatal() */
 } TraceaStatus;
 
 /* ONNX's numbers of element types. */
@@ -107,6 +108,10 @@ TRACEA_API uint32_t tracea_abi_version(void);
  * how many bytes it has without that. `buffer` may be NULL where `capacity` is 0. */
 TRACEA_API size_t tracea_get_last_error(char* buffer, size_t capacity);
 TRACEA_API void tracea_clear_error(void);
+/* Of a call that returned `status`: 0 when it has failed by itself, and the next one with the same model may do; else each
+ * further run of the model fails in the same way, and what helps is to close it and open it again. On the CPU nothing is
+ * fatal. */
+TRACEA_API int tracea_is_fatal(TraceaStatus status);
 
 /* -- models */
 

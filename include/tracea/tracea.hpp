@@ -39,6 +39,8 @@ class Error : public std::runtime_error {
  public:
   Error(TraceaStatus status, const std::string& message) : std::runtime_error(message), status_(status) {}
   TraceaStatus status() const noexcept { return status_; }
+  // Whether what is left of the model is nothing: tracea_is_fatal().
+  bool is_fatal() const noexcept { return tracea_is_fatal(status_) != 0; }
 
  private:
   TraceaStatus status_;

@@ -46,6 +46,8 @@ TraceaStatus guarded(TraceaStatus otherwise, Body&& body) noexcept {
     return failed(TRACEA_OUT_OF_MEMORY, error.what());
   } catch (const std::bad_alloc&) {
     return failed(TRACEA_OUT_OF_MEMORY, "out of memory");
+  } catch (const DeviceLost& error) {
+    return failed(TRACEA_DEVICE_LOST, error.what());
   } catch (const Error& error) {
     const bool unsupported = error.code() == kNotImplemented;
     const TraceaStatus wrong = error.code() == kInvalidArgument ? otherwise : TRACEA_CPU_ERROR;

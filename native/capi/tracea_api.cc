@@ -141,6 +141,8 @@ size_t tracea_get_last_error(char* buffer, size_t capacity) {
 
 void tracea_clear_error(void) { last_error().clear(); }
 
+int tracea_is_fatal(TraceaStatus status) { return status == TRACEA_DEVICE_LOST ? 1 : 0; }
+
 TraceaStatus tracea_model_open(const char* path, const TraceaModelOptions* options, TraceaModel** model) {
   return opened(options, model, [&](const TraceaModelOptions& known_options) {
     if (path == nullptr) throw Misused("the path is NULL");

@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <string>
 
+#include "ort.h"
+
 namespace xyntra::cuda {
 
 using Ordinal = int;
@@ -105,5 +107,9 @@ const Api* api(std::string* why = nullptr);
 
 // The API's name of an error, or its number.
 std::string error_name(const Api& api, Result code);
+
+// What an error leaves of the context, which all sessions on the device share. Fatal are those after which, as cuda.h has it,
+// "any further CUDA work will return the same error", and those that say that device or context are gone.
+FailureKind kind_of(Result code);
 
 }  // namespace xyntra::cuda

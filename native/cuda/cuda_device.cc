@@ -131,7 +131,8 @@ DeviceMemory CudaDevice::buffer_of(const void* data, std::size_t bytes) const {
 }
 
 void CudaDevice::release(void* memory) const noexcept {
-  if (api_->CtxPushCurrent(context_) != cuda::kSuccess) return;  // the driver is shutting down and frees all
+  // The driver is shutting down and frees all, or the memory went with the device.
+  if (is_lost() || api_->CtxPushCurrent(context_) != cuda::kSuccess) return;
   api_->MemFree(address_of(memory));
   cuda::Context popped = nullptr;
   api_->CtxPopCurrent(&popped);
@@ -209,8 +210,8 @@ std::unique_ptr<DeviceQueue> CudaDevice::queue(Timing timing) const {
 }
 
 void CudaDevice::raise(cuda::Result code, const std::string& doing) const {
-  throw Error(kRuntimeException,
-              "XyntraEP: the device '" + identity_ + "' reports " + cuda::error_name(*api_, code) + " for " + doing);
+  fail(cuda::kind_of(code),
+       "XyntraEP: the device '" + identity_ + "' reports " + cuda::error_name(*api_, code) + " for " + doing);
 }
 
 }  // namespace xyntra

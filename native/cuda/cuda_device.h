@@ -36,10 +36,12 @@ class CudaDevice : public TensorDevice {
   const cuda::Api& api() const noexcept { return *api_; }
   cuda::Function function(const LoadedKernel& kernel) const;
 
-  // Makes the device the calling thread's, for as long as it lives.
+  // Makes the device the calling thread's, for as long as it lives. Throws DeviceLost where it is lost: each way to the driver
+  // leads through here.
   class Current {
    public:
     explicit Current(const CudaDevice& device) : device_(device) {
+      device.require_alive();
       device.check(device.api().CtxPushCurrent(device.context_), "its context");
     }
     ~Current() {

@@ -62,7 +62,7 @@ CudaCalls::~CudaCalls() {
     const CudaDevice::Current current(device_);  // whose graphs they are: the thread may have another one, or none
     if (executable_ != nullptr) device_.api().GraphExecDestroy(executable_);
     device_.api().GraphDestroy(graph_);
-  } catch (const Error&) {  // the driver is shutting down and frees all
+  } catch (const Error&) {  // the driver is shutting down and frees all, or the device is lost and all with it
   }
 }
 
@@ -150,7 +150,7 @@ CudaQueue::~CudaQueue() {
     for (const Pinned& block : pinned_) device_.api().MemFreeHost(block.data);
     device_.api().StreamDestroy(stream_);
   } catch (const Error&) {
-    return;  // the driver is shutting down and frees all
+    return;  // as above
   }
 }
 

@@ -13,7 +13,7 @@ DataTransfer::DataTransfer(const Ort& ort) : OrtDataTransferImpl{}, ort_(ort) {
   CanCopy = can_copy;
   CopyTensors = [](OrtDataTransferImpl* self, const OrtValue** from, OrtValue** to, OrtSyncStream**, std::size_t n) {
     const auto& transfer = *static_cast<DataTransfer*>(self);
-    return guard(transfer.ort_, [&] { transfer.copy(from, to, n); });
+    return guard_run(transfer.ort_, [&] { transfer.copy(from, to, n); });
   };
 }
 

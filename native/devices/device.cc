@@ -46,16 +46,50 @@ std::string DeviceApi::identity_of(int ordinal) {
   throw Error(kFail, "XyntraEP: there is no device " + std::to_string(ordinal));
 }
 
+namespace {
+
+// By identity; the last one is the one in use, those before it are lost.
+struct OpenedDevices {
+  std::mutex mutex;
+  std::map<std::string, std::vector<std::unique_ptr<const Device>>> devices;
+};
+
+OpenedDevices& opened() {
+  static auto* const all = new OpenedDevices;
+  return *all;
+}
+
+}  // namespace
+
 Device::Found Device::find(const std::string& identity) {
-  static auto* const mutex = new std::mutex;
-  static auto* const opened = new std::map<std::string, std::unique_ptr<const Device>>;
-  const std::lock_guard lock(*mutex);
-  if (const auto known = opened->find(identity); known != opened->end()) return {known->second.get(), {}};
+  const std::lock_guard lock(opened().mutex);
+  auto& devices = opened().devices[identity];
+  if (!devices.empty() && !devices.back()->is_lost()) return {devices.back().get(), {}};
   try {
-    return {opened->emplace(identity, DeviceApi::open(identity)).first->second.get(), {}};
+    return {devices.emplace_back(DeviceApi::open(identity)).get(), {}};
   } catch (const Error& error) {
     return {nullptr, error.what()};
   }
+}
+
+const Device* Device::latest(const std::string& identity) {
+  const std::lock_guard lock(opened().mutex);
+  const auto& devices = opened().devices[identity];
+  return devices.empty() ? nullptr : devices.back().get();
+}
+
+void Device::require_alive() const {
+  if (const std::string* const sentence = lost_.load(std::memory_order_acquire)) throw DeviceLost(*sentence);
+}
+
+void Device::fail(FailureKind kind, const std::string& sentence) const {
+  if (kind == FailureKind::kFatal) {
+    auto said = std::make_unique<const std::string>(sentence);
+    const std::string* none = nullptr;
+    if (lost_.compare_exchange_strong(none, said.get(), std::memory_order_acq_rel)) said.release();
+  }
+  require_alive();
+  throw Error(kRuntimeException, sentence);
 }
 
 }  // namespace xyntra

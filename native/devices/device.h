@@ -2,6 +2,7 @@
 // class for it, and a DeviceApi beside that, and nobody else knows of it.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -101,7 +102,8 @@ class DeviceQueue {
   virtual std::vector<int64_t> times() const = 0;
 };
 
-// Opened once per process and never closed, as kernels of the CPU are.
+// Opened once per process and never closed, as kernels of the CPU are. A lost one is opened anew for the next session, which
+// has nothing in common with those that are on the old one.
 class Device {
  public:
   // Plans and kernels are made for one identity: it tells a device, and a driver, from others.
@@ -111,7 +113,16 @@ class Device {
   };
   static Found find(const std::string& identity);
 
+  // The same, of those that were opened already, lost or not; null where none was.
+  static const Device* latest(const std::string& identity);
+
   virtual ~Device() = default;
+  // Whether a call has said that nothing works on it any more: for sessions that are on it, that is final.
+  bool is_lost() const noexcept { return lost_.load(std::memory_order_acquire) != nullptr; }
+  // Throws DeviceLost where it is, always with the sentence of the call that has said so first, and without asking the driver.
+  void require_alive() const;
+  // Whether nobody has asked this before: who was told first that it is lost says so in the log.
+  bool is_first_told() const noexcept { return !told_.exchange(true, std::memory_order_relaxed); }
   // Its number in ONNX Runtime's memory of the same device, whose addresses kernels then take; -1: ORT has none of it.
   virtual int ordinal() const noexcept { return -1; }
   // How many bytes may be used from an address on that ORT gave: SIZE_MAX when that is not known. Throws Error when the address
@@ -136,9 +147,16 @@ class Device {
   // compiler makes its kernels.
   virtual std::string compile(const std::string& source, const std::string& options) const;
 
+ protected:
+  // Throws what a failed call says. After a fatal one the device is lost.
+  [[noreturn]] void fail(FailureKind kind, const std::string& sentence) const;
+
  private:
   friend class DeviceMemory;
   virtual void release(void* memory) const noexcept = 0;
+
+  mutable std::atomic<const std::string*> lost_{nullptr};  // the sentence, which stays as the device does
+  mutable std::atomic<bool> told_{false};
 };
 
 // How devices of an API are opened. The file of each class has one, which lives as long as the library.

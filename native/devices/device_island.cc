@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "factory.h"
 #include "init_steps.h"
 #include "trace.h"
 
@@ -52,7 +53,18 @@ DeviceIsland::DeviceIsland(const Ort& ort, std::shared_ptr<const UsablePlan> usa
       tensors_(tensors),
       program_(usable_, island, constants_in(graph)) {}
 
+// ORT has a line in its log for each run that fails; that the device is lost is said once by itself.
 void DeviceIsland::compute(OrtKernelContext* context) {
+  try {
+    device_.require_alive();
+    compute_on_device(context);
+  } catch (const DeviceLost& lost) {
+    if (device_.is_first_told()) Factory::say(kError, std::string(lost.what()) + ". " + what_is_left(lost.kind()));
+    throw;
+  }
+}
+
+void DeviceIsland::compute_on_device(OrtKernelContext* context) {
   const auto lease = workspaces_.take([&] { return std::make_unique<DeviceWorkspace>(device_, island_, tensors_); });
   DeviceWorkspace& workspace = *lease;
   read_inputs(context, workspace.inputs);
@@ -66,7 +78,8 @@ void DeviceIsland::compute(OrtKernelContext* context) {
   } else if (mode == profile::Mode::kSteps || (mode == profile::Mode::kOff && detail == trace::Detail::kSteps)) {
     std::vector<profile::Sample> samples;
     workspace.run(workspace.inputs, workspace.outputs, &samples);
-    if (mode == profile::Mode::kSteps) profile::add(*usable_->plan, island_, alternative, samples);
+    if (mode == profile::Mode::kSteps)
+      profile::add(*usable_->plan, island_, alternative, profile::Kernels::kPlanned, samples);
     trace_steps(workspace, samples);
   } else {
     const int64_t ns = workspace.run_timed(workspace.inputs, workspace.outputs);

@@ -21,6 +21,7 @@ class DeviceIsland : public Island {
 
  private:
   void compute(OrtKernelContext* context) override;
+  void compute_on_device(OrtKernelContext* context);
   void trace_steps(const DeviceWorkspace& workspace, const std::vector<profile::Sample>& samples) const noexcept;
 
   const Device& device_;

@@ -6,16 +6,23 @@
 namespace xyntra {
 
 const TensorDevice& TensorDevice::at(int ordinal) {
+  struct Known {
+    std::string identity;
+    const Device* device = nullptr;
+  };
   static auto* const mutex = new std::mutex;
-  static auto* const known = new std::map<int, const Device*>;
+  static auto* const all = new std::map<int, Known>;
   const std::lock_guard lock(*mutex);
-  const Device*& device = (*known)[ordinal];
-  if (device == nullptr) {
-    const Found found = Device::find(DeviceApi::identity_of(ordinal));
+  Known& known = (*all)[ordinal];
+  if (known.device == nullptr) {
+    known.identity = DeviceApi::identity_of(ordinal);
+    const Found found = Device::find(known.identity);
     if (found.device == nullptr) throw Error(kFail, found.error);
-    device = found.device;
+    known.device = found.device;
+  } else if (known.device->is_lost()) {
+    known.device = Device::latest(known.identity);
   }
-  return static_cast<const TensorDevice&>(*device);
+  return static_cast<const TensorDevice&>(*known.device);
 }
 
 }  // namespace xyntra

@@ -10,7 +10,8 @@ namespace xyntra {
 
 class TensorDevice : public Device {
  public:
-  // The one that ONNX Runtime knows by this number; throws Error when it cannot be opened. Cheap after the first time.
+  // The one that ONNX Runtime knows by this number; throws Error when it cannot be opened. Cheap after the first time. Of a lost
+  // one: what a new session has opened in its place, if any has.
   static const TensorDevice& at(int ordinal);
 
   DeviceHeap& heap() const noexcept { return heap_; }  // of ONNX Runtime's tensors

@@ -69,12 +69,31 @@ std::string error_name(Int code) {
     case -6: return "CL_OUT_OF_HOST_MEMORY";
     case -11: return "CL_BUILD_PROGRAM_FAILURE";
     case -13: return "CL_MISALIGNED_SUB_BUFFER_OFFSET";
+    case -33: return "CL_INVALID_DEVICE";
+    case -34: return "CL_INVALID_CONTEXT";
+    case -36: return "CL_INVALID_COMMAND_QUEUE";
     case -42: return "CL_INVALID_BINARY";
     case -46: return "CL_INVALID_KERNEL_NAME";
     case -54: return "CL_INVALID_WORK_GROUP_SIZE";
     case -61: return "CL_INVALID_BUFFER_SIZE";
     case -1001: return "CL_PLATFORM_NOT_FOUND_KHR";
     default: return "OpenCL error " + std::to_string(code);
+  }
+}
+
+// Where a kernel has left its memory, some drivers say CL_OUT_OF_RESOURCES, which may mean no more than that: only the next run
+// then learns that queue or context are invalid.
+FailureKind kind_of(Int code) {
+  switch (code) {
+    case -1:     // CL_DEVICE_NOT_FOUND
+    case -2:     // CL_DEVICE_NOT_AVAILABLE
+    case -33:    // CL_INVALID_DEVICE
+    case -34:    // CL_INVALID_CONTEXT
+    case -36:    // CL_INVALID_COMMAND_QUEUE
+    case -9999:  // NVIDIA's, for an address that is not the kernel's
+      return FailureKind::kFatal;
+    default:  // no memory, no resources, a program that does not compile ...
+      return FailureKind::kRecoverable;
   }
 }
 

@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <string>
 
+#include "ort.h"
+
 namespace xyntra::cl {
 
 using Platform = struct _cl_platform_id*;
@@ -76,6 +78,9 @@ const Api* api(std::string* why = nullptr);
 
 // The API's name of an error, or its number.
 std::string error_name(Int code);
+
+// What an error leaves of the device's context.
+FailureKind kind_of(Int code);
 
 // Sets a handle free when it goes.
 template <class T, Int (*Api::*release)(T)>

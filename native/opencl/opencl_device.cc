@@ -224,8 +224,7 @@ std::size_t OpenClDevice::group_size(cl::Kernel kernel) const {
 }
 
 void OpenClDevice::raise(cl::Int code, const std::string& doing) const {
-  throw Error(kRuntimeException,
-              "XyntraEP: the OpenCL device '" + identity_ + "' reports " + cl::error_name(code) + " for " + doing);
+  fail(cl::kind_of(code), "XyntraEP: the OpenCL device '" + identity_ + "' reports " + cl::error_name(code) + " for " + doing);
 }
 
 }  // namespace xyntra

@@ -44,7 +44,7 @@ def rows(n: int) -> np.ndarray[Any, Any]:
 
 def test_the_version_is_the_packages() -> None:
     assert tracea().tracea_version().decode() == __version__
-    assert tracea().tracea_abi_version() == 2
+    assert tracea().tracea_abi_version() == 3
 
 
 @pytest.mark.parametrize("n", [1, 5, 33])

@@ -93,7 +93,7 @@ def test_the_library_exports_what_the_header_declares() -> None:
     )
     exported = set(re.findall(r" T (tracea_\w+)$", listing.stdout, re.MULTILINE))
     declared = set(re.findall(r"^TRACEA_API .*?(tracea_\w+)\(", HEADER, re.MULTILINE))
-    assert exported == declared and len(declared) == 17
+    assert exported == declared and len(declared) == 18
 
 
 # Of x86-64 and aarch64. A member that is new goes to the end, and TRACEA_ABI_VERSION up.
@@ -131,10 +131,11 @@ LAYOUT = {
     "offsetof(TraceaAttentionParams, execution)": 8,
     "offsetof(TraceaAttentionParams, scale)": 40,
     "offsetof(TraceaAttentionParams, is_causal)": 44,
-    "TRACEA_ABI_VERSION": 2,
+    "TRACEA_ABI_VERSION": 3,
     "TRACEA_MAX_RANK": 16,
     "TRACEA_CPU": -1,
     "TRACEA_FILE_ERROR": 7,
+    "TRACEA_DEVICE_LOST": 8,
     "TRACEA_BFLOAT16": 16,
 }
 
@@ -154,3 +155,42 @@ def test_python_says_where_the_headers_are() -> None:
     command = [sys.executable, "-c", "import xyntra_ep; print(xyntra_ep.get_include())"]
     folder = Path(subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip())
     assert (folder / "tracea" / "tracea.h").is_file() and (folder / "tracea" / "tracea.hpp").is_file()
+
+
+# What no function of the header does yet, since models are on the CPU: the border knows it all the same.
+LOST = """
+#include <cstdio>
+#include "border.h"
+#include "tracea/tracea.hpp"
+
+int main() {
+  using namespace xyntra;
+  const auto status_of = [](auto error) { return capi::guarded(TRACEA_INVALID_MODEL, [&] { throw error; }); };
+  const Error busy(kRuntimeException, "busy");
+  const TraceaStatus all[] = {status_of(DeviceLost("gone")), status_of(NoMemory(8, "a tensor")), status_of(busy)};
+  for (const TraceaStatus status : all)
+    std::printf("%d %d\\n", status, int(tracea::Error(status, capi::last_error()).is_fatal()));
+  return 0;
+}
+"""
+
+
+def test_a_lost_device_is_a_status_of_its_own(tmp_path: Path) -> None:
+    source, program, native = tmp_path / "lost.cc", tmp_path / "lost", ROOT / "native"
+    source.write_text(LOST)
+    library = Path(registration.get_library_path())
+    folders = [native, *(path for path in native.iterdir() if path.is_dir()), ROOT / "include"]
+    command = ["g++", "-std=c++17", *(f"-I{folder}" for folder in folders), str(source)]
+    command += [
+        str(native / "capi" / "border.cc"),
+        str(native / "shared_threads.cc"),
+        str(library),
+        f"-Wl,-rpath,{library.parent}",
+    ]
+    subprocess.run([*command, "-pthread", "-o", str(program)], check=True)
+    found = subprocess.run([str(program)], capture_output=True, text=True, check=True).stdout.splitlines()
+    assert found == ["8 1", "5 0", "4 0"]
+
+
+def test_one_status_is_fatal() -> None:
+    assert [status for status in range(10) if registration.library().tracea_is_fatal(status)] == [8]

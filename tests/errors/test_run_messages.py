@@ -1,4 +1,5 @@
-"""What a user reads after a run with feeds that do not fit together: the node, by its name, and the sizes that disagree."""
+"""What a user reads after a run with feeds that do not fit together: the node, by its name, the sizes that disagree, and that the
+session can go on."""
 
 from __future__ import annotations
 
@@ -38,4 +39,4 @@ def test_feeds_that_do_not_fit_together(end: str, a: Any, b: Any, message: str) 
         session.run(None, {"a": a, "b": b})
     said = str(caught.value).split("Status Message: ")[1]
     x, y = (str(list(shape)).replace(" ", "") for shape in (a.shape, b.shape))
-    assert said == f"XyntraEP: {message} (a {x}, b {y})"
+    assert said == f"XyntraEP: {message} (a {x}, b {y}). the session can go on"

@@ -269,4 +269,5 @@ def test_a_process_with_little_address_space(tmp_path: Path) -> None:
     *failed, last = child.stdout.splitlines()
     for line, what in zip(failed, ("the temporaries of island 'add' of 64000064", WEIGHTS) * 2, strict=True):
         assert f"there was no memory for {what} bytes" in line
+        assert line.endswith("the session can go on") is what.startswith("the temporaries"), "without weights there is none yet"
     assert last == "True", "the session goes on as soon as there is memory"

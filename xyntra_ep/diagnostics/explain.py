@@ -33,6 +33,7 @@ from xyntra_ep.fusion.trace import CONTROL_FLOW
 from xyntra_ep.guard import is_fault
 from xyntra_ep.provider import registration
 from xyntra_ep.tracea.doctor.decision import Evidence
+from xyntra_ep.tracea.runtime.background import refusals
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -320,7 +321,7 @@ def _graph(entry: Mapping[str, Any]) -> GraphReport:
         compiled=bool(entry.get("compiled")),
         failure=str(entry.get("failure") or ""),
         cache=str(plan.get("cache", "")),
-        prebuilt=str(plan.get("prebuilt", "")),
+        prebuilt=_prebuilt(str(plan.get("prebuilt", "")), str(entry.get("digest", ""))),
         options=str(plan.get("options", "")),
         precision=str(plan.get("precision", "")),
         device=str(plan.get("device", "")),
@@ -336,6 +337,12 @@ def _graph(entry: Mapping[str, Any]) -> GraphReport:
         inlined=bool(plan.get("inlined")),
         faults=tuple(_fault(row) for row in plan.get("faults", ())),
     )
+
+
+def _prebuilt(text: str, digest: str) -> str:
+    """With what the session could not know when it was made."""
+    reasons = refusals(digest)
+    return f"{text}; {len(reasons)} of these cannot be: {reasons[0]}" if text and reasons else text
 
 
 def _declined(node: int, called: tuple[str, str], kind: Kind, text: str) -> Declined:

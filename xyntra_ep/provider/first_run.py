@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from xyntra_ep.options import FirstRun, Options, Tune
+from xyntra_ep.provider import registration
 from xyntra_ep.tracea.interface.context import Context
 from xyntra_ep.tracea.interface.islands import CompileResult
 from xyntra_ep.tracea.runtime.background import compile_beside
+
+_WARNING = 2  # of ONNX Runtime's levels
 
 
 def begins_prebuilt(options: Options) -> bool:
@@ -30,7 +35,16 @@ def unlike_asked(options: Options, context: Context) -> str:
     return f"all kernels are compiled first, whatever first_run says: {why}"
 
 
-def go_on(result: CompileResult, context: Context) -> None:
-    """Have those kernels compiled that runs are to go on with."""
+def go_on(result: CompileResult, context: Context, digest: str) -> None:
+    """Have those kernels compiled that runs of the graph are to go on with."""
     if result.successors and context.successors is not None:
-        compile_beside(context.successors, result.successors)
+        compile_beside(context.successors, result.successors, digest, _say)
+
+
+def _say(reasons: Sequence[str]) -> None:
+    """An island of which one cannot be compiled stays as it is, and nobody would know."""
+    count = f"{len(reasons)} kernel{'s' * (len(reasons) > 1)}"
+    registration.say(
+        _WARNING,
+        f"XyntraEP: {count} for the model's sizes cannot be compiled, so prebuilt ones stay in their place: {reasons[0]}",
+    )

@@ -94,7 +94,7 @@ def plan_for_cpu(graph: Graph, options: Options) -> PlannedGraph:
     hash128 = hash128_of(registration.library())
     rules = algebra(options.rules, strict=options.fp32_strict)
     work, result = planned(graph, options, rules, Placement(), hash128)
-    go_on(result, work.context)
+    go_on(result, work.context, "")  # no session, so nobody explains one
     kernels = [_labels(entry, result, work.context) if entry is not None else () for entry in result.islands]
     return PlannedGraph(
         graph=work.graph,

@@ -100,7 +100,7 @@ def _plan_graph(raw: RawGraph, digest: str) -> bytes:
             if work.placement.device is None:
                 work, result = planned(graph, options, rules, work.placement, hash128)
     context = work.context
-    go_on(result, context)
+    go_on(result, context, digest)
     level, line = log_line(work)
     if raw.is_subgraph:  # one line per model: the graph around this one says it
         level = LogLevel.VERBOSE

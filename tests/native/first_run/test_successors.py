@@ -17,6 +17,8 @@ from tests.native.conftest import FakePlanner
 from tests.native.plans.kernels import NUMBER
 from tests.native.plans.manifest_builder import Kernel, Plan, compile_kernel
 from tests.native.plans.models import relu_answer, relu_island, relu_model
+from xyntra_ep.diagnostics.kernel_times import take_rows
+from xyntra_ep.provider import registration
 from xyntra_ep.provider.graph_buffer import RawGraph
 from xyntra_ep.trusted_file import seal
 
@@ -89,6 +91,23 @@ def test_a_run_goes_on_with_the_successor(setting: Setting) -> None:
     setting.place.unlink()  # it is looked for no more
     time.sleep(LOOK_S)
     assert np.allclose(run(), -1)
+
+
+def test_the_profile_names_what_has_run(setting: Setting) -> None:
+    """Not what the plan has in its place: before and after the exchange are rows of their own."""
+    run, library = setting.session(), registration.library()
+    library.xyntra_profile(1)
+    try:
+        run()
+        setting.publish()
+        time.sleep(LOOK_S)
+        run()
+        run()
+    finally:
+        library.xyntra_profile(0)
+    calls = [(row["kernel"], row["calls"]) for row in take_rows(library)]
+    general = calls[0][0]
+    assert general != setting.made.symbol and {(general, 1), (setting.made.symbol, 2)} <= set(calls)
 
 
 def test_it_looks_once_a_second(setting: Setting) -> None:

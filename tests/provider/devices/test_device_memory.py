@@ -9,10 +9,11 @@ import ctypes
 import faulthandler
 import gc
 import os
+import re
 import subprocess
 import sys
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -24,10 +25,11 @@ from onnx import parser
 
 from tests.native.conftest import FakePlanner
 from tests.native.plans.manifest_builder import Alternative, Island, Kernel, Plan, Tensor, hash128
-from tests.support.fake_cuda import FakeCuda
+from tests.support.fake_cuda import LAUNCH_FAILED, FakeCuda
 from tests.support.fake_cuda.compile import main as compile_cuda
 from tests.support.ort_version import newer_ort
 from xyntra_ep import explain
+from xyntra_ep.errors import is_fatal
 from xyntra_ep.provider import placement, registration
 from xyntra_ep.provider.graph_buffer import RawGraph
 from xyntra_ep.tracea.backends.cuda import Cuda
@@ -406,6 +408,35 @@ def test_a_run_that_fails_says_so_and_the_next_one_is_right(gpu: FakeCuda, folde
         made.run_with_iobinding(bound(made, z, **values[1]))
     made.run_with_iobinding(bound(made, z, **values[1]))
     close(z.numpy(), wanted({"x": feeds(5)["x"] + 1, "y": feeds(5)["y"]}, LONG)[0])
+
+
+def test_a_device_that_is_lost(gpu: FakeCuda, folder: Path) -> None:
+    """ONNX Runtime would move tensors there before it asks an island, and say that there is no memory for them."""
+    made = session(folder, LONG)
+    given = {"x": on_device(feeds(5)["x"]), "y": on_device(feeds(5)["y"])}
+    z = room(5, 8)
+    made.run(None, feeds(5))
+    gpu.fail("GraphLaunch", calls_from_now=1, code=LAUNCH_FAILED)
+    try:
+        with pytest.raises(RuntimeError, match="CUDA_ERROR_LAUNCH_FAILED") as first:
+            made.run_with_iobinding(bound(made, z, **given))
+        said = str(first.value)[str(first.value).index("XyntraEP: ") :]
+        asked = gpu.count("all")
+        runs: list[Callable[[], object]] = [
+            lambda: made.run_with_iobinding(bound(made, z, **given)),
+            lambda: made.run(None, feeds(5)),
+            lambda: made.run(None, feeds(5000)),
+            lambda: z.numpy(),
+        ]
+        for run in runs:
+            with pytest.raises(Exception, match=re.escape(said)) as again:
+                run()
+            assert is_fatal(again.value)
+        assert gpu.count("all") == asked, "the driver was asked again"
+    finally:
+        gpu.reset()
+        anew = session(folder, LONG)
+    close(anew.run(None, feeds(900))[0], wanted(feeds(900), LONG)[0])
 
 
 # -- who outlives whom

@@ -17,11 +17,12 @@ from numpy.typing import NDArray
 from tests.provider.compiled.prebuilt import TARGETS, library_of
 from tests.support.models.model_text import close, cpu, normal, parse
 from tests.support.sessions import Planned, planned, watched_planner
-from xyntra_ep import knobs
+from xyntra_ep import explain, knobs
 from xyntra_ep.options import parse as parse_options
 from xyntra_ep.provider.first_run import begins_prebuilt, unlike_asked
 from xyntra_ep.tracea.interface.context import Context
 from xyntra_ep.tracea.planning.manifest import KernelEntry
+from xyntra_ep.tracea.runtime import background
 
 LOOK_S = 1.1  # an island looks for files once a second
 PATIENCE_S = 120.0  # for a child of low priority on a busy machine
@@ -143,7 +144,7 @@ def test_without_a_library_all_is_compiled(tmp_path: Path) -> None:
 
 
 def test_a_damaged_one_is_not_taken(calls: Planned, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("xyntra_ep.provider.first_run.compile_beside", lambda cache, sources: None)
+    monkeypatch.setattr("xyntra_ep.provider.first_run.compile_beside", lambda *asked: None)
     model = layer(128)
     session = planned(model, _options(tmp_path))
     for file in _successors(calls, tmp_path):
@@ -164,6 +165,31 @@ def _wait_for_size(files: Sequence[Path]) -> None:
     while not all(file.exists() and file.stat().st_size > 1000 for file in files):
         assert time.monotonic() < end, "the child has not compiled them"
         time.sleep(0.05)
+
+
+def test_one_that_cannot_be_compiled_is_said(calls: Planned, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """In the log, once, and where the session is explained: the island stays as it is."""
+    compiler = tmp_path / "gcc"
+    compiler.write_text(
+        '#!/bin/sh\nif [ "$1" = --version ]; then exec gcc --version; fi\necho no >&2; exit 3\n', encoding="utf-8"
+    )
+    compiler.chmod(0o700)
+    model = layer(128)
+    with knobs.scope(cc=str(compiler)):
+        session = planned(model, _options(tmp_path))
+    files = _successors(calls, tmp_path)
+    [digest] = [graph.digest for graph in explain(session).graphs]
+    end = time.monotonic() + PATIENCE_S
+    while not background.refusals(digest):
+        assert time.monotonic() < end, "the child has said nothing"
+        time.sleep(0.05)
+    time.sleep(LOOK_S)
+    close([_run(session)], cpu(model, {"x": normal(5, 128)}))
+    assert not any(file.exists() for file in files)
+    [graph] = explain(session).graphs
+    assert f"; {len(set(files))} of these cannot be: " in graph.prebuilt and "ended with status 3" in graph.prebuilt
+    said = [line for line in capfd.readouterr().err.splitlines() if "cannot be compiled" in line]
+    assert len(said) == 1 and f"XyntraEP: {len(set(files))} kernels for the model's sizes" in said[0]
 
 
 def test_runs_meanwhile_are_right(calls: Planned, tmp_path: Path) -> None:

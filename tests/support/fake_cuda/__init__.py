@@ -18,6 +18,7 @@ import pytest
 from xyntra_ep.tracea.runtime import cuda
 from xyntra_ep.tracea.runtime.nvrtc_compiler import NvrtcCompiler
 
+OUT_OF_MEMORY, ECC_UNCORRECTABLE, NOT_READY, ILLEGAL_ADDRESS, LAUNCH_FAILED = 2, 214, 600, 700, 719
 _HERE = Path(__file__).parent
 
 
@@ -49,12 +50,18 @@ class FakeCuda:
         cuda.survey.cache_clear()
 
     def count(self, name: str) -> int:
-        """How often the driver was called for ``name``; "device", "host": allocations that are left, "graphs": those."""
+        """How often the driver was called for ``name``; "all": for anything on the device; "device", "host": allocations that are
+        left, "graphs": those."""
         return int(self._driver.fake_cuda_count(name.encode()))
 
-    def fail(self, name: str, *, calls_from_now: int) -> None:
-        """Let one such call run out of memory."""
-        self._monkeypatch.setenv("FAKE_CUDA_FAIL", f"{name}:{self.count(name) + calls_from_now}")
+    def fail(self, name: str, *, calls_from_now: int, code: int = OUT_OF_MEMORY) -> None:
+        """Let one such call say ``code``; all do after it where it is an error that lasts."""
+        self._monkeypatch.setenv("FAKE_CUDA_FAIL", f"{name}:{self.count(name) + calls_from_now}={code}")
+
+    def reset(self) -> None:
+        """What lasted is over, and memory on the device gone."""
+        self._monkeypatch.delenv("FAKE_CUDA_FAIL", raising=False)
+        self._driver.fake_cuda_reset()
 
     def misbehave(self, **kernels: str) -> None:
         """Let those with this part of a name ``stray`` or ``hang`` (see driver.cc). It is for processes that are started from now

@@ -6,9 +6,10 @@
 // else the process ends by a signal. What cuMemcpyHtoD took from ordinary memory, and what cuMemcpyDtoD moves, is there when
 // somebody has waited for it, and not before. FAKE_CUDA_DEVICES and FAKE_CUDA_CAPABILITY (as 80) say what there is.
 //
-// FAKE_CUDA_FAIL="MemAlloc:3" makes the third such call run out of memory, and "MemAlloc:*" all of them. Of kernels whose name
-// contains FAKE_CUDA_STRAY, one leaves its buffers: its launch succeeds, and from then on every call of the context reports it, as a
-// driver does. One with FAKE_CUDA_HANG never ends: who waits for it waits for ever. The stand-in's time flies meanwhile, so that
+// FAKE_CUDA_FAIL="MemAlloc:3" makes the third such call run out of memory, and "MemAlloc:*" all of them; "MemAlloc:3=719" has it
+// say that number, and if it is that of an error that lasts, every call of the context says it from then on. Of kernels whose
+// name contains FAKE_CUDA_STRAY, one leaves its buffers: its launch succeeds, and from then on every call of the context reports it,
+// as a driver does. One with FAKE_CUDA_HANG never ends: who waits for it waits for ever. The stand-in's time flies meanwhile, so that
 // an alarm that is set goes off at once.
 #include <dlfcn.h>
 #include <sys/mman.h>
@@ -35,7 +36,7 @@
 namespace {
 
 constexpr int kSuccess = 0, kInvalidValue = 1, kOutOfMemory = 2, kNoDevice = 100, kInvalidContext = 201, kInvalidImage = 200,
-              kNotFound = 500, kIllegalAddress = 700;
+              kNotFound = 500, kNotReady = 600, kIllegalAddress = 700, kUncorrectable = 214, kLaunchFailed = 719;
 
 // A device's clock, which events read: what it does takes as long as this. A kernel of a graph takes less than one that is
 // launched by itself. Differences that a float has exactly.
@@ -105,11 +106,18 @@ int number(const char* name, int otherwise) {
   return text != nullptr ? std::atoi(text) : otherwise;
 }
 
-// Counts the call; whether it is the one to fail.
-bool fails(const std::string& name) {
+// Counts the call; what it fails with.
+int failure(const std::string& name) {
   const long n = ++counts[name];
-  const char* wanted = std::getenv("FAKE_CUDA_FAIL");
-  return wanted != nullptr && (name + ":" + std::to_string(n) == wanted || name + ":*" == wanted);
+  const char* const told = std::getenv("FAKE_CUDA_FAIL");
+  if (told == nullptr) return kSuccess;
+  const std::string wanted(told);
+  const std::size_t end = std::min(wanted.find('='), wanted.size());
+  const std::string which = wanted.substr(0, end);
+  if (which != name + ":" + std::to_string(n) && which != name + ":*") return kSuccess;
+  const int code = end < wanted.size() ? std::atoi(wanted.c_str() + end + 1) : kOutOfMemory;
+  if (code == kUncorrectable || code >= kIllegalAddress) sticky = code;
+  return code;
 }
 
 // Whether a kernel is one of those that such a variable names.
@@ -179,7 +187,7 @@ Launch bound(Function* f, unsigned blocks, unsigned threads, unsigned shared_byt
 
 #define ENTER(name)                                             \
   const std::lock_guard<std::recursive_mutex> lock(mutex);      \
-  if (fails(name)) return kOutOfMemory
+  if (const int code = failure(name)) return code
 #define ENTER_CONTEXT(name) \
   ENTER(name);              \
   if (contexts.empty()) return kInvalidContext; \
@@ -197,6 +205,9 @@ API int cuGetErrorName(int code, const char** name) {
     case kInvalidImage: *name = "CUDA_ERROR_INVALID_IMAGE"; break;
     case kInvalidContext: *name = "CUDA_ERROR_INVALID_CONTEXT"; break;
     case kIllegalAddress: *name = "CUDA_ERROR_ILLEGAL_ADDRESS"; break;
+    case kNotReady: *name = "CUDA_ERROR_NOT_READY"; break;
+    case kUncorrectable: *name = "CUDA_ERROR_ECC_UNCORRECTABLE"; break;
+    case kLaunchFailed: *name = "CUDA_ERROR_LAUNCH_FAILED"; break;
     case kNotFound: *name = "CUDA_ERROR_NOT_FOUND"; break;
     default: return kInvalidValue;
   }
@@ -215,7 +226,10 @@ API int cuDeviceGetAttribute(int* value, int which, int) {
 }
 API int cuDeviceTotalMem_v2(std::size_t* bytes, int) { return *bytes = kMemoryBytes, kSuccess; }
 API int cuDevicePrimaryCtxRetain(Context** context, int device) { return *context = &primary[device], kSuccess; }
-API int cuCtxPushCurrent_v2(Context* context) { return contexts.push_back(context), kSuccess; }
+API int cuCtxPushCurrent_v2(Context* context) {
+  ENTER("CtxPushCurrent");
+  return contexts.push_back(context), kSuccess;
+}
 API int cuCtxPopCurrent_v2(Context** context) {
   if (contexts.empty()) return kInvalidContext;
   *context = contexts.back();
@@ -501,12 +515,26 @@ API int cuGraphDestroy(Graph* graph) {
   return delete graph, kSuccess;
 }
 
-// How often a call was made; "device" and "host": allocations that are left; "graphs": those, as made and as launched.
+// How often a call was made; "all": any that needs the device; "device" and "host": allocations that are left; "graphs": those,
+// as made and as launched.
 API long fake_cuda_count(const char* name) {
   const std::lock_guard<std::recursive_mutex> lock(mutex);
   const std::string what(name);
   if (what == "device") return static_cast<long>(device_memory.size());
   if (what == "host") return static_cast<long>(host_memory.size());
   if (what == "graphs") return static_cast<long>(graphs.size()) + graphs_left;
+  if (what == "all") {
+    long all = 0;
+    for (const auto& [call, n] : counts) all += n;
+    return all;
+  }
   return counts[what];
+}
+
+// Whoever owns the device has reset it: all that was on it is gone, and calls work again.
+API void fake_cuda_reset() {
+  const std::lock_guard<std::recursive_mutex> lock(mutex);
+  sticky = kSuccess;
+  device_memory.clear();
+  under_way.clear();
 }

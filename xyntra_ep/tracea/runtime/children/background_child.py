@@ -1,11 +1,13 @@
 """Compiles kernels into a cache, as a program of its own that nobody waits for.
 
-background_child.py PARENT < JOB      JOB: what `runtime/background.py` has pickled; PARENT: the process that it ends with
+background_child.py PARENT < JOB > REFUSED   PARENT: the process that it ends with; JOB: what `runtime/background.py` has pickled;
+                                             REFUSED: as JSON, for each kernel in turn why it cannot be compiled, or ""
 """
 
 from __future__ import annotations
 
 import ctypes
+import json
 import os
 import pickle
 import signal
@@ -24,13 +26,15 @@ def main(parent: str) -> int:
     os.environ.update(XYNTRA_REGISTER="0")  # a compiler needs no provider
     sys.path.insert(0, str(Path(__file__).resolve().parents[4]))
     from xyntra_ep import knobs
+    from xyntra_ep.errors import CompileError
     from xyntra_ep.tracea.runtime.cache_root import open_root
     from xyntra_ep.tracea.runtime.kernel_cache import KernelCache
 
     path, compiler, target, sources = pickle.load(sys.stdin.buffer)  # of the parent's making
     jobs = max(1, knobs.current().jobs // 4)  # the others are the session's
     with knobs.scope(jobs=jobs, compile_timeout_s=_TIMEOUT_S):
-        KernelCache(open_root(Path(path)), compiler, target).compile_many(sources)
+        made = KernelCache(open_root(Path(path)), compiler, target).compile_many(sources)
+    json.dump([str(kernel) if isinstance(kernel, CompileError) else "" for kernel in made], sys.stdout)
     return 0
 
 
