@@ -24,9 +24,12 @@ def test_every_report_renders_and_names_its_source(name: str, results: Path, run
         (results / "bytes.json").write_text(dump(dataclasses.replace(run, target=Target.QUANTISED)))
     if of_architectures := name == "architectures":
         (results / "made.json").write_text(dump(dataclasses.replace(run, target=Target.ARCHITECTURES)))
+    if of_modules := name == "torch":
+        (results / "modules.json").write_text(dump(dataclasses.replace(run, target=Target.TORCH)))
     text = render_report(name, Stored.at(results))
     of_small_models = name in ("micro", "nets", "kernels")
-    places = {"device": on_a_device, "other": of_small_models, "served": of_served, "bytes": of_bytes, "made": of_architectures}
+    places = {"device": on_a_device, "other": of_small_models, "served": of_served, "bytes": of_bytes}
+    places |= {"made": of_architectures, "modules": of_modules}
     source = f"`{next((place for place, there in places.items() if there), 'example')}.json`"
     if name == "ratios":  # the head of a document, whose tables name the rest
         assert "AVX2 (Example CPU, 2026-05-04): 1.30x to 1.30x in fp32 (2 rows, 0 of them slower, 1 without a ratio)" in text
