@@ -1,5 +1,5 @@
-"""`bench run zoo | run model FILE | run tune | micro | nets | architectures | device | list | determinism | compare A B |
-gate FILE | bars | searches FILE | learn FILES | learned FILE | report`."""
+"""`bench run zoo | run model FILE | run torch | run tune | micro | nets | architectures | device | list | determinism |
+compare A B | gate FILE | bars | searches FILE | learn FILES | learned FILE | report`."""
 
 from __future__ import annotations
 
@@ -49,13 +49,12 @@ from xyntra_bench.micro import micro_cases
 from xyntra_bench.nets import net_cases
 from xyntra_bench.own_feeds import gives_all, own_feeds, with_feeds
 from xyntra_bench.plan import (
-    FULL,
-    QUICK,
     Budget,
     Case,
     Plan,
     Scenario,
     Target,
+    budget_of,
     file_cases,
     parse_counts,
     parse_scenarios,
@@ -68,6 +67,7 @@ from xyntra_bench.results import Run
 from xyntra_bench.run import checked_contenders, kernel_compiler
 from xyntra_bench.store import Stored, dump, load, now, write_atomically
 from xyntra_bench.text_table import show_table
+from xyntra_bench.torch_compile import commands as torch_commands
 from xyntra_bench.tuning.commands import add_to
 from xyntra_zoo.registry import RegistryError
 from xyntra_zoo.weights import WeightsError
@@ -81,6 +81,7 @@ app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_
 run_app = typer.Typer(no_args_is_help=True, help="Measure against the CPU provider.")
 app.add_typer(run_app, name="run")
 add_to(app, run_app)
+torch_commands.add_to(run_app)
 
 
 def _say_version(asked: bool) -> None:
@@ -143,7 +144,8 @@ def run_zoo(
         models = quantised_models(model or []) if quantised else model or []
         cases = zoo_cases(models, counts, batches, seqs, scenarios, quick=quick, new_tokens=tokens)
         cases = with_bound(cases, p99_bound)
-    plan = _plan(target, cases, checked_contenders(providers or DEFAULT), _budget(quick, min_time, max_time), quick=quick)
+    budget = budget_of(quick=quick, min_time_s=min_time, max_time_s=max_time)
+    plan = _plan(target, cases, checked_contenders(providers or DEFAULT), budget, quick=quick)
     if quick and not model and within is None:
         within = QUICK_WITHIN
     plan = dataclasses.replace(plan, within_s=None if within is None else within * 60)
@@ -176,7 +178,7 @@ def run_model(
         given = own_feeds(file, feeds, feed or []) if feeds or feed else {}
         cases = with_feeds(cases, given, Path(folder))
         counts_made_up = check_inputs(cases, given)
-        budget = _budget(quick, min_time, max_time)
+        budget = budget_of(quick=quick, min_time_s=min_time, max_time_s=max_time)
         plan = _plan(Target.MODEL, cases, checked_contenders(providers or DEFAULT), budget, quick=quick)
         check_runs(cases)
         if counts_made_up:
@@ -429,9 +431,3 @@ def main() -> None:
 
 def _plan(target: Target, cases: tuple[Case, ...], contenders: tuple[Contender, ...], budget: Budget, *, quick: bool) -> Plan:
     return Plan(target=target, cases=cases, contenders=contenders, budget=budget, quick=quick)
-
-
-def _budget(quick: bool, min_time_s: float | None, max_time_s: float | None) -> Budget:
-    budget = QUICK if quick else FULL
-    budget = dataclasses.replace(budget, min_time_s=budget.min_time_s if min_time_s is None else min_time_s)
-    return budget if max_time_s is None else dataclasses.replace(budget, max_time_s=max_time_s, may_cut=True)

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from xyntra_bench.results import CaseResult, Measurement, Ratio, Run, Status, Verdict
-from xyntra_bench.statistics import judge
+from xyntra_bench.verdicts import judge
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

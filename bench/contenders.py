@@ -14,6 +14,10 @@ OPENVINO = "OpenVINO"  # its own runtime, through its own package; ONNX Runtime 
 TORCH = "torch"  # PyTorch on the GPU, with models of the zoo written for it (bench/torch_models)
 PEERS = (OPENVINO, TORCH)  # each is a contender's peer in the same precision
 
+# What `bench run torch` compares: a module as it is, and compiled by torch.compile with the backend of that name.
+EAGER, INDUCTOR, XYNTRA = "eager", "inductor", "xyntra"
+TORCH_BACKENDS = (EAGER, INDUCTOR, XYNTRA)
+
 # Where a provider that ONNX Runtime does not bring along comes from.
 PLUGINS = {"XyntraEP": "xyntra_ep"}
 
@@ -119,18 +123,20 @@ def backend_of(device: str) -> str:
     return device.partition(" / ")[0].lower() if device else CPU_BACKEND
 
 
-def parse_contenders(specs: Sequence[str]) -> tuple[Contender, ...]:
+def parse_contenders(specs: Sequence[str], reference: str = BASELINE) -> tuple[Contender, ...]:
     """Each text may hold several, apart by commas.
 
-    The baseline takes part in every comparison, so naming it beside others changes nothing; named alone it is
+    The ``reference`` takes part in every comparison, so naming it beside others changes nothing; named alone it is
     measured against itself, which is the noise of the machine.
 
     >>> [c.label for c in parse_contenders(["CPUExecutionProvider,XyntraEP", "OpenVINO:bf16"])]
     ['XyntraEP', 'OpenVINO:precision=bf16']
     >>> [c.label for c in parse_contenders(["CPUExecutionProvider"])]
     ['CPUExecutionProvider']
+    >>> [c.label for c in parse_contenders(["eager,xyntra,CPUExecutionProvider"], "eager")]
+    ['xyntra', 'CPUExecutionProvider']
     """
     parsed = [Contender.parse(part.strip()) for spec in specs for part in spec.split(",")]
     unique = list({contender.label: contender for contender in parsed}.values())
-    others = [contender for contender in unique if contender.label != BASELINE]
+    others = [contender for contender in unique if contender.label != reference]
     return tuple(others or unique)

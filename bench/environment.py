@@ -40,6 +40,8 @@ PACKAGES = (
     "openvino",
     "onnxruntime-openvino",
     "torch",
+    "torchvision",
+    "transformers",
     "triton",
     "nvidia-cuda-nvrtc-cu12",
     "nvidia-cuda-nvrtc",

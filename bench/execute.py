@@ -17,7 +17,7 @@ from rich.console import Console
 
 from xyntra_bench.ceilings import best_of, measure_ceilings
 from xyntra_bench.codec import decode, encode
-from xyntra_bench.contenders import device_backends, devices_tried
+from xyntra_bench.contenders import XYNTRA, device_backends, devices_tried
 from xyntra_bench.device_ceilings import measure_device_ceilings
 from xyntra_bench.environment import Environment, read_environment
 from xyntra_bench.errors import BenchError
@@ -31,6 +31,7 @@ from xyntra_bench.resume import differences, left_of
 from xyntra_bench.run import ChildFailed, child_environment, in_child, kernel_compiler, kernels_isa, run_case
 from xyntra_bench.show import Tick, left_out, outcome, progress, show_cases, show_notes, show_summary
 from xyntra_bench.store import Store, load
+from xyntra_bench.torch_compile.beside import show_beside
 from xyntra_bench.trials import make_trials
 from xyntra_zoo import model_path, zoo
 from xyntra_zoo.cache import cache_dir
@@ -66,6 +67,8 @@ def execute(plan: Plan, path: Path, *, resume: bool) -> None:
         raise typer.Exit(130) from None
     store.finish()
     show_cases(console, store.run.cases)
+    if plan.target is Target.TORCH:
+        show_beside(console, store.run)
     show_summary(console, store.run)
     show_notes(console, store.run)
     console.print(f"results: {path}", soft_wrap=True, highlight=False)
@@ -102,7 +105,7 @@ def _chosen(plan: Plan, store: Store, cases: Sequence[Case], costs_s: Mapping[st
 
 def _prepare(plan: Plan, store: Store, tick: Tick) -> None:
     """What is measured once for a run, unless the run that is resumed has it."""
-    names = [name for case in plan.cases if not case.file for name in (case.model, case.float_model) if name]
+    names = [name for case in plan.cases if not (case.file or case.module) for name in (case.model, case.float_model) if name]
     for name in dict.fromkeys(names):
         tick(f"building {name}", done=0)
         try:
@@ -113,7 +116,7 @@ def _prepare(plan: Plan, store: Store, tick: Tick) -> None:
     if not store.run.imports_ns:
         tick("imports", done=0)
         store.keep_imports(measure_imports(plan.contenders))
-    if not store.run.kernels_isa and any(contender.provider == PROVIDER for contender in plan.contenders):
+    if not store.run.kernels_isa and any(contender.provider in (PROVIDER, XYNTRA) for contender in plan.contenders):
         store.keep_kernels_isa(kernels_isa())
     _measure_ceilings(plan, store, tick)
     if on_devices := devices_tried(plan.contenders):

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from xyntra_bench.architectures._modules import module_row
 from xyntra_bench.errors import BenchError
 from xyntra_bench.plan import Case
 from xyntra_zoo import model_path, zoo
@@ -41,6 +42,8 @@ def float_path(case: Case) -> Path | None:
 
 def case_feeds(case: Case, inputs: Sequence[Any]) -> Feeds:
     """Feeds for the session whose `get_inputs()` is given."""
+    if case.module:
+        return synthetic_feeds(inputs, module_row(case.module).shapes_of(case.batch), case.seed)
     if case.file:
         given = load_feeds(Path(case.feeds)) if case.feeds else {}
         return synthetic_feeds(inputs, case.shapes, case.seed, case.batch, given)

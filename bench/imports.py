@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from statistics import median
 
-from xyntra_bench.contenders import OPENVINO, PLUGINS, Contender
+from xyntra_bench.contenders import OPENVINO, PLUGINS, TORCH_BACKENDS, Contender
 from xyntra_bench.run import child_environment
 
 REPEATS = 5
@@ -29,6 +29,8 @@ def measure_imports(contenders: Sequence[Contender]) -> dict[str, int]:
     chains: list[tuple[str, ...]] = [(RUNTIME, plugin) for plugin in plugins] or [(RUNTIME,)]
     if OPENVINO in providers:
         chains.append(("openvino",))
+    if any(provider in TORCH_BACKENDS for provider in providers):
+        chains.append(("torch",))
     times: dict[str, int] = {}
     for chain in chains:
         times |= _measure(chain)

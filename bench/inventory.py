@@ -6,6 +6,7 @@ import importlib.metadata
 from collections.abc import Sequence
 
 from xyntra_bench.architectures import architectures
+from xyntra_bench.architectures._modules import full_size
 from xyntra_bench.chains import CHAINS
 from xyntra_bench.contenders import BASELINE, OPENVINO, PLUGINS, TORCH, Contender
 from xyntra_bench.nets import NETS
@@ -20,6 +21,7 @@ def inventory() -> list[tuple[str, Sequence[str]]]:
         ("models (bench run zoo -m NAME)", [_model(name) for name in zoo.names()]),
         ("nets with dynamic sizes (bench nets NAME)", [f"{net.name:20} {len(net.sizes)} sizes" for net in NETS]),
         ("architectures (bench architectures NAME)", architectures.names()),
+        ("modules of full size (bench run torch -m NAME, and all architectures)", full_size.names()),
         ("chains (bench micro NAME)", [f"{chain.name:20} {len(list(chain.points()))} points" for chain in CHAINS]),
         ("scenarios (--scenario NAME)", [f"{scenario:20} {MEANING[scenario]}" for scenario in Scenario]),
         ("contenders (-e NAME:key=value)", [_contender(name) for name in _known()]),

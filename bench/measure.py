@@ -15,10 +15,10 @@ import numpy as np
 import numpy.typing as npt
 
 from xyntra_bench.accuracy import compare, compare_quantised, float_error
-from xyntra_bench.contenders import Contender
+from xyntra_bench.contenders import BASELINE, Contender
 from xyntra_bench.environment import cores_allowed, governor
 from xyntra_bench.errors import BenchError, Unavailable, reason_of
-from xyntra_bench.feeds import Feeds, case_feeds, case_path, float_path, save_feeds
+from xyntra_bench.feeds import Feeds, case_feeds, float_path, save_feeds
 from xyntra_bench.inside import PROVIDER, forget_plans
 from xyntra_bench.interleaving import Runner, run_interleaved
 from xyntra_bench.loads import Load, Loop, OneAtATime, Streams, forced_logits
@@ -32,6 +32,7 @@ from xyntra_bench.serve import MIN_SEARCHES, WallClock, serve_all
 from xyntra_bench.sessions import Factory, FixedShapes, Session, factory_for, make_available
 from xyntra_bench.setups import Setup, setups_of
 from xyntra_bench.statistics import MIN_PAIRS
+from xyntra_bench.torch_compile.subject import file_of, subject_of
 
 Outputs = list[npt.NDArray[Any]]
 
@@ -49,14 +50,13 @@ def measure(case: Case, contenders: tuple[Contender, ...], budget: Budget, scrat
     """Measures all setups, interleaved, until the budget is used. One that fails does not stop the rest. `scratch` gets the
     feeds and the kernel caches, which the memory measurement then uses."""
     watch = MachineWatch()
-    path = case_path(case)
-    sha256 = _read_into_page_cache(path)
     setups = setups_of(case, contenders)
-    session = plain_session(path)  # also does the runtime's one-time initialisation and touches memory for the first time
-    names = [output.name for output in session.get_outputs()]
-    feeds = case_feeds(case, session.get_inputs())
-    fixed = FixedShapes.of(session.get_inputs(), feeds)
-    del session
+    file = file_of(case)
+    sha256 = _read_into_page_cache(file) if file else ""
+    subject = subject_of(case)
+    names = subject.outputs
+    feeds = case_feeds(case, subject.inputs)
+    fixed = FixedShapes.of(subject.inputs, feeds)
     save_feeds(feeds, scratch / FEEDS_FILE)
     exact = _float_outputs(case, names, feeds)
 
@@ -66,7 +66,7 @@ def measure(case: Case, contenders: tuple[Contender, ...], budget: Budget, scrat
         with _failure_noted(failed, setup):
             make_available(setup.contender.provider)
             cache = cache_dir(scratch, setup)
-            factory = factory_for(path, setup, cache, fixed)
+            factory = factory_for(file, setup, cache, fixed, case.module)
             prepared[setup.label] = (factory, _time_creation(setup, factory, budget, cache))
     runners = {}
     for setup in setups:
@@ -75,7 +75,8 @@ def measure(case: Case, contenders: tuple[Contender, ...], budget: Budget, scrat
                 runners[setup.label] = _start(case, setup, *prepared[setup.label], feeds, names)
     if setups[0].label not in runners:  # without the reference there is nothing to measure
         why = " ".join(failed[setups[0].label][1].split())
-        raise BenchError(f"the CPU provider, which all are compared with, cannot run it: {why}")
+        what = "the CPU provider" if setups[0].label == BASELINE else setups[0].label
+        raise BenchError(f"{what}, which all are compared with, cannot run it: {why}")
 
     def after_round() -> None:
         watch.sample()

@@ -98,7 +98,7 @@ NEW_TOKENS, QUICK_NEW_TOKENS = 32, 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """A model at one shape with one number of threads in one scenario. `model` names a zoo entry, unless `file` is
+    """A model at one shape with one number of threads in one scenario. `model` names a zoo entry, unless `module` or `file` is
     set; then `shapes` fixes the dynamic dims of its inputs, of which `batch` multiplies the first. In `OFFLINE`
     and `SERVER`, `threads` counts the Run calls."""
 
@@ -112,6 +112,7 @@ class Case:
     max_err: float = DEFAULT_MAX_ERR
     float_model: str = ""  # the zoo's, that a quantised one was made from
     file: str = ""
+    module: str = ""  # a row of `architectures` that PyTorch itself runs; `file` is its export, empty where there is none
     shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     feeds: str = ""  # a file of `own_feeds` with inputs of the caller's, of which `shapes` has the shapes
     p99_bound_ms: float | None = None  # of a server; None is five runs of the CPU provider
@@ -147,6 +148,7 @@ class Target(StrEnum):
     MODEL = "model"
     MICRO = "micro"
     ARCHITECTURES = "architectures"
+    TORCH = "torch"  # modules of PyTorch, eager and compiled
 
 
 PUBLISHED = (
@@ -154,6 +156,7 @@ PUBLISHED = (
     Target.WIDE,
     Target.QUANTISED,
     Target.ARCHITECTURES,
+    Target.TORCH,
 )  # whose tables are in documents, by the rules of `publish`
 
 
@@ -272,6 +275,13 @@ def with_bound(cases: Sequence[Case], p99_bound_ms: float | None) -> tuple[Case,
     if p99_bound_ms is not None and p99_bound_ms <= 0:
         raise BenchError(f"--p99-bound {p99_bound_ms:g}: not a time. give milliseconds above 0")
     return tuple(replace(case, p99_bound_ms=p99_bound_ms) for case in cases)
+
+
+def budget_of(*, quick: bool, min_time_s: float | None, max_time_s: float | None) -> Budget:
+    """As the options of a command say. A time limit that is given may cut a case short."""
+    budget = QUICK if quick else FULL
+    budget = replace(budget, min_time_s=budget.min_time_s if min_time_s is None else min_time_s)
+    return budget if max_time_s is None else replace(budget, max_time_s=max_time_s, may_cut=True)
 
 
 def parse_scenarios(text: str) -> tuple[Scenario, ...]:

@@ -6,13 +6,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 from statistics import median
 
-from xyntra_bench.contenders import PEERS
+from xyntra_bench.contenders import PEERS, TORCH_BACKENDS
 from xyntra_bench.interleaving import Runner
 from xyntra_bench.plan import Case
 from xyntra_bench.results import Accuracy, CaseResult, Generation, Measurement, Ratio, Status, Warn, Weights
 from xyntra_bench.serve import rate_ratio
 from xyntra_bench.setups import Setup
-from xyntra_bench.statistics import judge, latency, paired_ratio
+from xyntra_bench.statistics import latency, paired_ratio
+from xyntra_bench.verdicts import judge
 
 NOISY_CV = 0.10
 SLOW_FIRST_RUN = 3.0
@@ -60,7 +61,7 @@ def result_of(case: Case, status: Status, *, error: str = "", model_sha256: str 
         seq=case.seq,
         threads=case.threads,
         model_sha256=model_sha256,
-        weights=Weights.FILE if case.file else Weights.RANDOM,
+        weights=Weights.FILE if case.file and not case.module else Weights.RANDOM,
         status=status,
         error=error,
     )
@@ -118,7 +119,7 @@ def _warnings(runner: Runner, cv: float, p50_ns: int) -> tuple[Warn, ...]:
         Warn.INACCURATE: state in (Accuracy.INACCURATE, Accuracy.MISMATCH),
         Warn.DEAD_REFERENCE: state is Accuracy.DEAD_REFERENCE,
         Warn.DEAD_OUTPUT: check is not None and bool(check.dead_outputs) and state is not Accuracy.DEAD_REFERENCE,
-        Warn.NO_ASSIGNMENT: placement is None and contender.provider not in PEERS,
+        Warn.NO_ASSIGNMENT: placement is None and contender.provider not in (*PEERS, *TORCH_BACKENDS),
         Warn.NOTHING_CLAIMED: placement is not None and not placement.nodes.get(contender.provider),
         Warn.NO_RATE: runner.serving is not None and runner.serving.rate_per_s is None,
         Warn.OTHER_PRECISION: other,

@@ -93,8 +93,8 @@ ADVICE = {
     Warn.OTHER_PRECISION: "the precision asked for is not what ran: the runtime's notes in the result file say why",
     Warn.SLOW_FIRST_RUN: "the first run took over 3 medians: look for work that belongs in creation",
     Warn.NO_RATE: "no rate held the bound of p99 in every round: raise --p99-bound, or give the case more workers with --threads",
-    Warn.INACCURATE: "outputs differ from the CPU provider's beyond the bound, so speed does not count: run "
-    "`xyntra compare` to find the node",
+    Warn.INACCURATE: "outputs differ from the reference's beyond the bound, so speed does not count: of an ONNX file "
+    "`xyntra compare` finds the node",
     Warn.DEAD_REFERENCE: "the reference outputs are zero, constant or not finite and prove nothing: use real "
     "weights or other inputs",
     Warn.DEAD_OUTPUT: "some outputs are zero or constant in the reference: only the others were judged",

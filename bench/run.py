@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from xyntra_bench.codec import decode, encode
-from xyntra_bench.contenders import TORCH, Contender, parse_contenders
+from xyntra_bench.contenders import BASELINE, EAGER, TORCH, TORCH_BACKENDS, Contender, parse_contenders
 from xyntra_bench.errors import BenchError
 from xyntra_bench.feeds import case_path
 from xyntra_bench.measure import ALIVE_FILE, FEEDS_FILE, cache_dir
@@ -100,10 +100,15 @@ def probe(contender: Contender) -> str:
     return what if what.startswith(contender.provider) else f"{contender.provider}: cannot be loaded: {what}"
 
 
-def checked_contenders(specs: Sequence[str]) -> tuple[Contender, ...]:
-    """The contenders asked for. Raises BenchError if one cannot be measured here: better now than after hours of measuring."""
-    contenders = parse_contenders(specs)
+def checked_contenders(specs: Sequence[str], reference: str = BASELINE) -> tuple[Contender, ...]:
+    """The contenders asked for, beside the ``reference``. Raises BenchError if one cannot be measured here: better now than
+    after hours of measuring."""
+    contenders = parse_contenders(specs, reference)
     for contender in contenders:
+        if reference != EAGER and contender.provider in TORCH_BACKENDS:
+            raise BenchError(f"{contender.provider}: a backend of torch.compile, which runs no ONNX file. try `bench run torch`")
+        if reference == EAGER and contender.provider == TORCH:
+            raise BenchError(f"{TORCH}: here its backends are contenders. name {', '.join(TORCH_BACKENDS)}")
         if reason := probe(contender):
             raise BenchError(reason)
     return contenders

@@ -12,8 +12,8 @@ from typing import Any, Protocol
 
 import numpy.typing as npt
 
-from xyntra_bench.contenders import OPENVINO, PLUGINS, TORCH, Contender
-from xyntra_bench.errors import BenchError
+from xyntra_bench.contenders import OPENVINO, PLUGINS, TORCH, TORCH_BACKENDS, Contender
+from xyntra_bench.errors import BenchError, Unavailable
 from xyntra_bench.results import Inside, Placement
 from xyntra_bench.setups import Setup
 
@@ -84,6 +84,10 @@ def make_available(provider: str) -> None:
         from xyntra_bench.torch_sessions import available
 
         available()
+    elif provider in TORCH_BACKENDS:
+        from xyntra_bench.torch_compile.backends import make_backend_available
+
+        make_backend_available(provider)
     else:
         from xyntra_bench.ort_sessions import register
 
@@ -98,6 +102,8 @@ def check_contender(contender: Contender) -> None:
         from xyntra_bench.openvino_sessions import check_options
     elif contender.provider == TORCH:
         from xyntra_bench.torch_sessions import check_options
+    elif contender.provider in TORCH_BACKENDS:
+        from xyntra_bench.torch_compile.backends import check_options
     elif contender.provider in PLUGINS:
         from xyntra_bench.ort_sessions import check_options
     else:
@@ -105,8 +111,15 @@ def check_contender(contender: Contender) -> None:
     check_options(contender)
 
 
-def factory_for(model: Path, setup: Setup, cache_dir: Path, fixed: FixedShapes | None = None) -> Factory:
-    """Makes sessions of the setup's contender. `fixed` says what a specialised setup's shapes are fixed to."""
+def factory_for(model: Path | None, setup: Setup, cache_dir: Path, fixed: FixedShapes | None = None, module: str = "") -> Factory:
+    """Makes sessions of the setup's contender. `fixed` says what a specialised setup's shapes are fixed to, and what a `module`
+    of PyTorch is compiled for. Raises Unavailable where the contender runs files, or modules, and there is none."""
+    if setup.contender.provider in TORCH_BACKENDS:
+        from xyntra_bench.torch_compile.backends import BackendFactory
+
+        return BackendFactory(module, setup, cache_dir, fixed)
+    if model is None:
+        raise Unavailable(f"{setup.contender.provider}: {module} has not been exported to ONNX. `bench run torch` has said why")
     shapes = fixed if setup.specialised else None
     if setup.contender.provider == OPENVINO:
         from xyntra_bench.openvino_sessions import OpenVinoFactory

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from xyntra_bench.contenders import BASELINE, PEERS, Contender
+from xyntra_bench.contenders import BASELINE, EAGER, INDUCTOR, PEERS, XYNTRA, Contender
 from xyntra_bench.plan import Case, Scenario
 
 
@@ -27,13 +27,18 @@ class Setup:
     peers: tuple[str, ...] = ()
 
 
+def reference_of(case: Case) -> str:
+    """Whose outputs and times all others are held against: of a module of PyTorch's that module as it is."""
+    return EAGER if case.module else BASELINE
+
+
 def setups_of(case: Case, contenders: Sequence[Contender]) -> tuple[Setup, ...]:
-    """The first is the CPU provider, whose outputs are the reference for all."""
-    baseline = Contender(provider=BASELINE)
+    """The first is that of `reference_of`."""
+    baseline = Contender(provider=reference_of(case))
     everyone = [baseline, *(c for c in contenders if c != baseline)]
     match case.scenario:
         case Scenario.SINGLE_STREAM | Scenario.MULTI_STREAM | Scenario.GENERATE:
-            return _against_baseline(contenders, Setup(label=BASELINE, contender=baseline, threads=case.threads))
+            return _against_baseline(contenders, Setup(label=baseline.label, contender=baseline, threads=case.threads))
         case Scenario.SERVER:
             return _against_baseline(contenders, Setup(label=BASELINE, contender=baseline, threads=1, streams=case.threads))
         case Scenario.OFFLINE:
@@ -71,10 +76,11 @@ def _against_itself(case: Case, contender: Contender) -> Iterator[Setup]:
 
 
 def _peers(setup: Setup, setups: Sequence[Setup]) -> Iterator[str]:
-    """Other runtimes in the same precision."""
+    """Other runtimes in the same precision. Those of our backend of torch.compile are what users of PyTorch have beside it."""
+    peers = (INDUCTOR, BASELINE) if setup.contender.provider == XYNTRA else PEERS
     for other in setups:
         same_precision = other.contender.precision == setup.contender.precision
-        if same_precision and other.contender.provider in PEERS and other.contender.provider != setup.contender.provider:
+        if same_precision and other.contender.provider in peers and other.contender.provider != setup.contender.provider:
             yield other.label
 
 

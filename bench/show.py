@@ -255,7 +255,8 @@ def summary(run: Run) -> Iterator[str]:
         ended = Counter("failed" if m.is_wrong else m.verdict if m.verdict in SURE else Verdict.UNSURE for _, m in found)
         ended["failed"] += lost[scenario]
         told = ", ".join(f"{how} in {ended[how]}" for how in (*SURE, Verdict.UNSURE, "failed"))
-        yield f"{_titled(scenario, label)}: {told}; {_mean([m.ratio.middle for _, m in found if m.ratio and m.verdict in SURE])}"
+        sure = [m.ratio.middle for _, m in found if m.ratio and m.verdict in SURE]
+        yield f"{_titled(scenario, label)}: {told}; {mean_of(sure)}"
         slower = sorted((m.ratio.middle, where) for where, m in found if m.ratio and m.verdict is Verdict.SLOWER)
         if slower:
             yield f"  slower: {', '.join(f'{where} {middle:.2f}x' for middle, where in slower)}"
@@ -268,9 +269,9 @@ def _titled(scenario: Scenario, label: str) -> str:
     return label if scenario is Scenario.SINGLE_STREAM else f"{label} {scenario}"
 
 
-def _mean(speed_ups: Sequence[float]) -> str:
+def mean_of(speed_ups: Sequence[float]) -> str:
     """
-    >>> _mean([2.0, 0.5, 4.0]), _mean([])
+    >>> mean_of([2.0, 0.5, 4.0]), mean_of([])
     ('1.59x in geometric mean of the 3 that are sure', 'none is sure, so there is no mean')
     """
     if not speed_ups:

@@ -10,11 +10,10 @@ import numpy.typing as npt
 from hdrh.histogram import HdrHistogram
 
 from xyntra_bench.plan import MIN_N_P90, MIN_N_P95, MIN_N_P99, MIN_N_P999
-from xyntra_bench.results import Latency, Ratio, Verdict
+from xyntra_bench.results import Latency, Ratio
 
 MIN_PAIRS = 8
 MIN_ROUNDS = 2  # one cannot show how sessions differ
-MIN_EFFECT = 0.02  # smaller differences are not worth a word
 RESAMPLES = 1000
 NORMAL_975 = 1.959963984540054
 
@@ -129,17 +128,3 @@ def _told(log_ratio: float) -> float:
     (1.0, 0.0001)
     """
     return max(round(math.exp(log_ratio), 4), 0.0001)
-
-
-def judge(ratio: Ratio | None) -> Verdict:
-    """The whole interval must lie beyond the minimum effect, or within it."""
-    if ratio is None:
-        return Verdict.NO_DATA
-    up, down = 1 + MIN_EFFECT, 1 / (1 + MIN_EFFECT)
-    if ratio.low > up:
-        return Verdict.FASTER
-    if ratio.high < down:
-        return Verdict.SLOWER
-    if ratio.low >= down and ratio.high <= up:
-        return Verdict.SAME
-    return Verdict.UNSURE

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 from xyntra_bench.plan import Budget
 from xyntra_bench.results import Ratio, Stopped, Verdict
-from xyntra_bench.statistics import MIN_EFFECT, MIN_PAIRS, judge, paired_ratio
+from xyntra_bench.statistics import MIN_PAIRS, paired_ratio
+from xyntra_bench.verdicts import MIN_EFFECT, judge
 
 DECIDED = (Verdict.FASTER, Verdict.SLOWER, Verdict.SAME)
 

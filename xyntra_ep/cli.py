@@ -88,6 +88,7 @@ _EXAMPLES = {
     "top": "xyntra top -- python serve.py",
     "tune": "xyntra tune model.onnx --time 120 --dim batch=8",
     "cache": "xyntra cache prune --max-size 2G --max-age 30d",
+    "check-gradients": "xyntra check-gradients mymodels:small_bert",
 }
 
 
@@ -174,6 +175,20 @@ def _parser() -> tuple[Parser, Mapping[str, Parser]]:
     cache.add_argument("--max-age", type=age_s, metavar="AGE", help="prune: unused for longer, as in 30d or 12h")
     cache.add_argument("--zoo", action="store_true", help="prune: remove the models of the zoo, which are built when asked for")
     cache.add_argument("--repair", action="store_true", help="verify: remove what is damaged")
+    gradients = command("check-gradients", "whether gradients are PyTorch's: of operations, or of a model", _check_gradients)
+    gradients.add_argument(
+        "model", nargs="?", default="", metavar="MODULE:CALLABLE", help="returns (torch module, example inputs); none: operations"
+    )
+    gradients.add_argument("--operation", action="append", default=[], metavar="NAME", help="of tracea.ops (all); repeat")
+    gradients.add_argument(
+        "--function",
+        action="append",
+        metavar="NAME",
+        help="of PyTorch's, compiled, which our rules make kernels of, or all; repeat",
+    )
+    gradients.add_argument("--train", action="store_true", help="the model in training mode")
+    gradients.add_argument("--seed", type=int, default=0, help="of random tensors")
+    _options(gradients, "for the model, as in torch.compile(options=...)")
     return parser, commands.choices
 
 
@@ -285,6 +300,21 @@ def _compare(chosen: argparse.Namespace) -> int:
     if not found.claimed:
         return NOTHING_COMPARED
     return 0 if found.proves else NOTHING_PROVEN
+
+
+def _check_gradients(chosen: argparse.Namespace) -> int:
+    from xyntra_ep.frameworks import torch as frontend
+
+    try:
+        check = frontend.check_gradients
+    except ImportError as error:
+        raise ConfigError(str(error), where="check-gradients") from None
+    functions = [] if chosen.function == ["all"] else chosen.function
+    asked = {"operations": chosen.operation, "functions": functions, "train": chosen.train, "seed": chosen.seed}
+    found = check(chosen.model, options=pairs(chosen.option, "-O"), **asked)
+    rows = [{"ok": not row.wrong, **_fields(row)} for row in found.rows]
+    _print(found, {"ok": found.ok, "rows": rows, "claimed": found.claimed, "calls": found.calls}, chosen)
+    return 0 if found.ok else FAILED
 
 
 def _compile(chosen: argparse.Namespace) -> int:

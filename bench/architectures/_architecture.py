@@ -12,6 +12,7 @@ from xyntra_bench.contenders import DEFAULT_MAX_ERR
 from xyntra_zoo.registry import Registry
 
 Dims = tuple[int | str, ...]
+BATCH = "batch"  # the dimension that is called so
 
 
 class Exporter(StrEnum):
@@ -27,6 +28,15 @@ class Input:
 
     dims: Dims
     type: str = "tensor(float)"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeclaredInput:
+    """An input as ONNX Runtime's sessions tell it."""
+
+    name: str
+    type: str
+    shape: Dims
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +56,14 @@ class Architecture:
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """Of each input as it is measured."""
         return {name: sized(value.dims, self.sizes) for name, value in self.inputs.items()}
+
+    def shapes_of(self, batch: int) -> dict[str, tuple[int, ...]]:
+        """Of each input as it is measured, in a batch."""
+        return {name: sized(value.dims, {**self.sizes, BATCH: batch}) for name, value in self.inputs.items()}
+
+    @property
+    def declared(self) -> list[DeclaredInput]:
+        return [DeclaredInput(name=name, type=value.type, shape=value.dims) for name, value in self.inputs.items()]
 
     @property
     def is_dynamic(self) -> bool:

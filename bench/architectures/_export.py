@@ -8,27 +8,19 @@ import os
 import tempfile
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from xyntra_bench.architectures._architecture import Architecture, Exporter, sized
+from xyntra_bench.architectures._architecture import Architecture, Exporter
+from xyntra_bench.architectures._modules import OUTPUT
+from xyntra_bench.environment import version_of
 from xyntra_bench.errors import BenchError
 from xyntra_bench.feeds import synthetic_feeds
 from xyntra_zoo.cache import cache_dir, meaning_of
 
 OPSET = 17  # of the traced; the other exporter has its own
 SEVERAL = 2  # of a batch that is exported: of one, the exporter takes it for a constant
-LACKING = "needs PyTorch and transformers: pip install 'xyntra-ep[torch]'"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Declared:
-    """An input as ONNX Runtime's sessions tell it."""
-
-    name: str
-    type: str
-    shape: tuple[int | str, ...]
+LACKING = "bench needs PyTorch and transformers: pip install 'xyntra-ep[torch]'"
 
 
 def exported(architecture: Architecture) -> Path:
@@ -49,25 +41,34 @@ def _key() -> str:
         import torch
         import transformers
     except ImportError as error:
-        raise BenchError(f"bench architectures {LACKING} ({error})") from None
-    digest = hashlib.sha256(f"{torch.__version__} {transformers.__version__}".encode())
+        raise BenchError(f"{LACKING} ({error})") from None
+    versions = [torch.__version__, transformers.__version__, version_of("torchvision")]
+    digest = hashlib.sha256(" ".join(filter(None, versions)).encode())
     for source in sorted(Path(__file__).parent.rglob("*.py")):
         digest.update(meaning_of(source))
     return digest.hexdigest()[:12]
 
 
-def _export(architecture: Architecture, path: Path) -> None:
+def built(architecture: Architecture) -> Any:
+    """The module with its call, alive and calibrated; the weights are the same each time."""
     import torch
 
     torch.manual_seed(0)
+    module = architecture.build().eval()
+    enliven(module)
+    example = [torch.from_numpy(x) for x in _example(architecture).values()]
+    calibrate(module, lambda: architecture.call(module, *example))
+    return _wrapped(architecture, module)
+
+
+def _export(architecture: Architecture, path: Path) -> None:
+    import torch
+
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what the exporters say of other people's code
-        module = architecture.build().eval()
-        enliven(module)
+        wrapped = built(architecture)
         example = [torch.from_numpy(x) for x in _example(architecture).values()]
-        calibrate(module, lambda: architecture.call(module, *example))
-        wrapped = _wrapped(architecture, module)
-        names: dict[str, Any] = {"input_names": list(architecture.inputs), "output_names": ["output"]}
+        names: dict[str, Any] = {"input_names": list(architecture.inputs), "output_names": [OUTPUT]}
         free = {
             name: {i: dim for i, dim in enumerate(value.dims) if isinstance(dim, str)}
             for name, value in architecture.inputs.items()
@@ -97,10 +98,7 @@ def _wrapped(architecture: Architecture, module: Any) -> Any:
 
 
 def _example(architecture: Architecture) -> dict[str, Any]:
-    sizes = {"batch": SEVERAL, **{name: size for name, size in architecture.sizes.items() if name != "batch"}}
-    declared = [_Declared(name=n, type=v.type, shape=v.dims) for n, v in architecture.inputs.items()]
-    shapes = {name: sized(value.dims, sizes) for name, value in architecture.inputs.items()}
-    return synthetic_feeds(declared, shapes, seed=0)
+    return synthetic_feeds(architecture.declared, architecture.shapes_of(SEVERAL), seed=0)
 
 
 def enliven(module: Any) -> None:

@@ -16,7 +16,7 @@ from xyntra_bench.plan import Budget
 from xyntra_bench.record import conclude
 from xyntra_bench.results import Bracket, Serving, Stopped, Verdict
 from xyntra_bench.serve import WallClock, rate_ratio, serve, serve_all
-from xyntra_bench.statistics import judge
+from xyntra_bench.verdicts import judge
 
 MS = 1_000_000
 BUDGET = Budget(rounds=3, warmups=1, min_iterations=1, runs_per_iteration=1, min_time_s=0.0, max_time_s=600.0)

@@ -6,7 +6,8 @@ import pytest
 from hdrh.histogram import HdrHistogram
 
 from xyntra_bench.results import Ratio, Verdict
-from xyntra_bench.statistics import MIN_PAIRS, judge, latency, paired_ratio, student_t_975
+from xyntra_bench.statistics import MIN_PAIRS, latency, paired_ratio, student_t_975
+from xyntra_bench.verdicts import judge
 
 
 def ratio(low: float, high: float) -> Ratio:

@@ -13,8 +13,9 @@ import pytest
 
 from xyntra_bench.plan import FULL, MIN_N_P99, QUICK, Budget
 from xyntra_bench.results import Ratio, Stopped, Verdict
-from xyntra_bench.statistics import judge, paired_ratio
+from xyntra_bench.statistics import paired_ratio
 from xyntra_bench.stop import Comparison, Spent, is_settled, stop, unsettled
+from xyntra_bench.verdicts import judge
 
 RECORDED = Path(__file__).parent / "recorded_noise.json"  # run times of two stored runs, on two machines
 RUNS = 100

@@ -34,6 +34,13 @@ def test_exported_models(name: str) -> None:
         getattr(xyntra_ep, name)
 
 
+def test_gradients_cannot_be_checked(capsys: pytest.CaptureFixture[str]) -> None:
+    from xyntra_ep.cli import main
+
+    assert main(["check-gradients"]) == 2
+    assert capsys.readouterr().err == f"xyntra: check-gradients: check_gradients {NEEDS}\n"
+
+
 @pytest.mark.native
 @pytest.mark.compiler("cc")
 def test_operations_do_without() -> None:

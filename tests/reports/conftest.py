@@ -36,8 +36,9 @@ from xyntra_bench.results import (
     Warn,
     Weights,
 )
-from xyntra_bench.statistics import judge, latency, paired_ratio
+from xyntra_bench.statistics import latency, paired_ratio
 from xyntra_bench.store import dump
+from xyntra_bench.verdicts import judge
 from xyntra_ep.diagnostics.kernel_times import multiplied_in
 
 ENVIRONMENT = Environment(

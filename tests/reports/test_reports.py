@@ -27,6 +27,8 @@ def test_every_report_renders_and_names_its_source(name: str, results: Path, run
     if of_bare := name == "prebuilt":
         bare = dataclasses.replace(run, environment=dataclasses.replace(run.environment, compiler=""))
         (results / "bare.json").write_text(dump(bare))
+    if of_modules := name == "torch":
+        (results / "modules.json").write_text(dump(dataclasses.replace(run, target=Target.TORCH)))
     text = render_report(name, Stored.at(results))
     of_small_models = name in ("micro", "nets", "kernels")
     places = {
@@ -36,6 +38,7 @@ def test_every_report_renders_and_names_its_source(name: str, results: Path, run
         "bytes": of_bytes,
         "made": of_architectures,
         "bare": of_bare,
+        "modules": of_modules,
     }
     source = f"`{next((place for place, there in places.items() if there), 'example')}.json`"
     if name == "ratios":  # the head of a document, whose tables name the rest

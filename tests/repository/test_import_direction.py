@@ -18,6 +18,8 @@ STORED = tuple(
         "codec",
         "errors",
         "show",
+        "torch_compile.beside",
+        "verdicts",
         "plan",
         "environment",
         "contenders",

@@ -11,11 +11,10 @@ from typing import Any
 
 import torch
 
+from xyntra_ep.frameworks.torch.check.measures import LEAST_GRADIENT, as_double, error, loss, tensors
 from xyntra_ep.frameworks.torch.record import RECORDS, Direction, reset
 
 BACKEND = "xyntra"
-# Of a parameter whose gradient is nothing beside the others', rounding is all there is.
-LEAST_GRADIENT = 1e-3
 
 
 @contextmanager
@@ -45,30 +44,6 @@ class Errors:
             f"inference {self.inference:.1e}, forward {self.forward:.1e}, "
             f"gradient {self.gradient:.1e} ({self.worst}; eager float32 has {self.eager_gradient:.1e})"
         )
-
-
-def tensors(found: Any) -> list[torch.Tensor]:
-    if isinstance(found, torch.Tensor):
-        return [found]
-    values = found.values() if hasattr(found, "values") else found
-    return [t for t in values if isinstance(t, torch.Tensor) and t.is_floating_point()]
-
-
-def loss(found: Any) -> torch.Tensor:
-    """In which each element counts differently."""
-    parts = [(t * torch.linspace(0.5, 1.5, t.numel(), dtype=t.dtype).view(t.shape)).pow(2).mean() for t in tensors(found)]
-    return torch.stack(parts).sum()
-
-
-def error(ours: torch.Tensor, theirs: torch.Tensor, least: float = 0.0) -> float:
-    if not theirs.numel():
-        return 0.0
-    apart = (ours.double() - theirs.double()).abs().max().item()
-    return apart / max(theirs.abs().max().item(), least, 1e-30) if apart else 0.0
-
-
-def as_double(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    return {k: v.double() if isinstance(v, torch.Tensor) and v.is_floating_point() else v for k, v in arguments.items()}
 
 
 def errors(model: torch.nn.Module, arguments: Mapping[str, Any], *, train: bool = False, **options: Any) -> Errors:

@@ -5,4 +5,4 @@ from __future__ import annotations
 import importlib.util
 
 if importlib.util.find_spec("torch") is None or importlib.util.find_spec("transformers") is None:
-    collect_ignore = ["architectures.py", "compare.py", "calls.py"]
+    collect_ignore = ["architectures.py", "compare.py"]

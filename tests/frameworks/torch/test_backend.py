@@ -18,7 +18,8 @@ def test_torch_knows_the_name() -> None:
 def test_sizes_that_change() -> None:
     import torch
 
-    from tests.frameworks.torch.compare import error, fresh, loss
+    from tests.frameworks.torch.compare import fresh
+    from xyntra_ep.frameworks.torch.check.measures import error, loss
     from xyntra_ep.frameworks.torch.record import RECORDS, Direction
 
     class Net(torch.nn.Module):
@@ -52,7 +53,8 @@ def test_sizes_that_change() -> None:
 def test_a_graph_that_breaks_is_several() -> None:
     import torch
 
-    from tests.frameworks.torch.compare import error, fresh
+    from tests.frameworks.torch.compare import fresh
+    from xyntra_ep.frameworks.torch.check.measures import error
     from xyntra_ep.frameworks.torch.record import RECORDS
 
     def function(x: torch.Tensor) -> torch.Tensor:
@@ -69,7 +71,8 @@ def test_a_graph_that_breaks_is_several() -> None:
 def test_weights_that_change_are_seen() -> None:
     import torch
 
-    from tests.frameworks.torch.compare import error, fresh
+    from tests.frameworks.torch.compare import fresh
+    from xyntra_ep.frameworks.torch.check.measures import error
 
     with fresh(), torch.no_grad():
         net = torch.nn.Sequential(torch.nn.Linear(40, 30), torch.nn.ReLU(), torch.nn.Linear(30, 3)).requires_grad_(False)
@@ -86,8 +89,9 @@ def test_weights_that_change_are_seen() -> None:
 def test_what_has_no_row_stays_with_pytorch_and_says_why() -> None:
     import torch
 
-    from tests.frameworks.torch.compare import error, fresh
+    from tests.frameworks.torch.compare import fresh
     from xyntra_ep.frameworks.torch import explain
+    from xyntra_ep.frameworks.torch.check.measures import error
 
     def function(x: torch.Tensor) -> torch.Tensor:
         return torch.special.i0(x.exp()).tanh() + torch.linalg.det(x @ x.T)
@@ -127,7 +131,8 @@ def test_results_lie_in_memory_as_pytorch_says() -> None:
 def test_precision_is_an_option() -> None:
     import torch
 
-    from tests.frameworks.torch.compare import error, fresh
+    from tests.frameworks.torch.compare import fresh
+    from xyntra_ep.frameworks.torch.check.measures import error
 
     with fresh(), torch.no_grad():
         net = torch.nn.Linear(256, 64)

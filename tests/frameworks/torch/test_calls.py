@@ -11,7 +11,7 @@ MAX_ERROR = 2e-5  # of float32 sums of few elements, and functions of 2 units in
 
 def _names() -> list[str]:
     try:
-        from tests.frameworks.torch.calls import CALLS
+        from xyntra_ep.frameworks.torch.check.calls import CALLS
     except ModuleNotFoundError:
         return ["all"]  # for the reason of the skip
     return [call.name for call in CALLS]
@@ -21,9 +21,10 @@ def _names() -> list[str]:
 def test_call(name: str) -> None:
     import torch
 
-    from tests.frameworks.torch.calls import CALLS
-    from tests.frameworks.torch.compare import error, fresh, loss
+    from tests.frameworks.torch.compare import fresh
     from xyntra_ep.frameworks.torch import explain
+    from xyntra_ep.frameworks.torch.check.calls import CALLS
+    from xyntra_ep.frameworks.torch.check.measures import error, loss
     from xyntra_ep.frameworks.torch.record import RECORDS
 
     [call] = [call for call in CALLS if call.name == name]

@@ -22,7 +22,7 @@ _KINDS: list[dict[str, Any]] = [
 def test_the_module_computes_what_conv2d_does(kind: dict[str, Any]) -> None:
     import torch
 
-    from tests.frameworks.torch.compare import error, loss
+    from xyntra_ep.frameworks.torch.check.measures import error, loss
     from xyntra_ep.tracea import TraceaConv2d
 
     torch.manual_seed(0)
@@ -42,7 +42,7 @@ def test_the_module_computes_what_conv2d_does(kind: dict[str, Any]) -> None:
 def test_a_patch_counts_and_is_undone() -> None:
     import torch
 
-    from tests.frameworks.torch.compare import error
+    from xyntra_ep.frameworks.torch.check.measures import error
     from xyntra_ep.tracea import patch_conv2d
 
     before = torch.nn.functional.conv2d
@@ -76,8 +76,8 @@ def test_exported_models_are_sessions(tmp_path: Path) -> None:
     import torch
 
     import xyntra_ep
-    from tests.frameworks.torch.compare import error
     from xyntra_ep.errors import ConfigError
+    from xyntra_ep.frameworks.torch.check.measures import error
 
     pytest.importorskip("onnxscript")
     model = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.GELU(), torch.nn.Linear(16, 4)).eval()

@@ -10,6 +10,7 @@ from typing import Any
 
 _WHERE = {
     "TraceaConv2d": "conv2d",
+    "check_gradients": "check.gradients",
     "explain": "record",
     "from_torch": "exported",
     "from_torchscript": "exported",

@@ -45,7 +45,11 @@ def xyntra(
 ) -> Callable[..., Any]:
     """What torch.compile calls for each graph that Dynamo has found."""
     chosen, freeze = settings(mode, options)
-    compile_graph = functools.partial(_compile, chosen, freeze)
+    return traced(functools.partial(_compile, chosen, freeze), module, example_inputs)
+
+
+def traced(compile_graph: Callable[..., CompiledGraph], module: GraphModule, example_inputs: Sequence[Any]) -> Callable[..., Any]:
+    """``compile_graph`` is given each graph of core ATen operators, behind its direction."""
     backend = aot_autograd(
         fw_compiler=functools.partial(compile_graph, Direction.FORWARD),
         bw_compiler=functools.partial(compile_graph, Direction.BACKWARD),

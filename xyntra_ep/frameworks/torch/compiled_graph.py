@@ -52,10 +52,19 @@ class _Kept:
 
 
 class CompiledGraph:
-    """``static``: which placeholders are the model's weights; they are kept, packed, until they change."""
+    """``static``: which placeholders are the model's weights; they are kept, packed, until they change. ``build``: `compiled`, or
+    what stands in for it in a check."""
 
-    def __init__(self, module: GraphModule, direction: Direction, options: Options, static: Sequence[int]) -> None:
+    def __init__(
+        self,
+        module: GraphModule,
+        direction: Direction,
+        options: Options,
+        static: Sequence[int],
+        build: Callable[..., Callable[..., Any]] | None = None,
+    ) -> None:
         self._module = module
+        self._build = build or compiled
         self._direction = direction
         self._options = options
         self._static = tuple(static)
@@ -85,7 +94,7 @@ class CompiledGraph:
         placeholders = [node for node in self._module.graph.nodes if node.op == "placeholder"]
         constants = {placeholders[i]: kept.tensor for i, kept in self._kept.items()}
         with torch.utils._python_dispatch._disable_current_modes(), torch.no_grad():
-            self._run = compiled(self._module, constants, self._direction, self._options)
+            self._run = self._build(self._module, constants, self._direction, self._options)
         return self._run
 
 
@@ -98,17 +107,20 @@ def compiled(
     module: GraphModule, constants: Mapping[FxNode, torch.Tensor], direction: Direction, options: Options
 ) -> Callable[..., Any]:
     """Plan, open, and put the islands in their places."""
-    conversion, plan = _planned(module, constants, options)
+    conversion, plan = planned_graph(module, constants, options)
     opened = plan.opened()
     _record(conversion, opened, direction)
     if not opened.islands:
         whole: Callable[..., Any] = module.forward
         return whole
-    parts: Callable[..., Any] = _with_islands(conversion, opened).forward
+    parts: Callable[..., Any] = with_islands(conversion, opened, IslandModule).forward
     return parts
 
 
-def _planned(module: GraphModule, constants: Mapping[FxNode, torch.Tensor], options: Options) -> tuple[Conversion, PlannedGraph]:
+def planned_graph(
+    module: GraphModule, constants: Mapping[FxNode, torch.Tensor], options: Options
+) -> tuple[Conversion, PlannedGraph]:
+    """With what turned out not to be ours left to PyTorch."""
     opaque: dict[FxNode, str] = {}
     for attempt in range(ROUNDS):
         conversion = Conversion(module=module, constants=constants, opaque=opaque)
@@ -149,7 +161,10 @@ def _makes_tensors(node: FxNode) -> bool:
     return any(isinstance(part, torch.Tensor) for part in (value if isinstance(value, tuple | list) else (value,)))
 
 
-def _with_islands(conversion: Conversion, opened: OpenedGraph) -> GraphModule:
+def with_islands(
+    conversion: Conversion, opened: OpenedGraph, module_of: Callable[[GraphIsland, Sequence[torch.dtype]], torch.nn.Module]
+) -> GraphModule:
+    """``module_of``: what carries out an island, given the types of its outputs."""
     old, new = conversion.module.graph, FxGraph()
     made: dict[FxNode, FxNode] = {}
     values: dict[str, FxNode] = {}  # by their names in the fusion graph
@@ -175,7 +190,7 @@ def _with_islands(conversion: Conversion, opened: OpenedGraph) -> GraphModule:
         if isinstance(unit, GraphIsland):
             name = f"island_{len(modules)}"
             dtypes = [THEIRS[conversion.draft.dtype(output)] for output in unit.outputs]
-            modules[name] = IslandModule(unit, dtypes)
+            modules[name] = module_of(unit, dtypes)
             call = new.call_module(name, tuple(values[input] for input in unit.inputs))
             for i, output in enumerate(unit.outputs):
                 values[output] = new.call_function(operator.getitem, (call, i))
