@@ -58,6 +58,10 @@ def test_tuning_counts_where_options_and_goal_let_it() -> None:
     assert dict(Policy.of(parse({"tune": "off"})).reasons())["tuning"] == "its results do not count: tune=off, or deterministic=1"
 
 
+def test_steps_are_side_by_side_where_a_run_has_threads_and_memory_for_it() -> None:
+    assert [goal for goal in Goal if Policy(goal=goal).side_by_side] == [Goal.BALANCED, Goal.LATENCY]
+
+
 def test_only_memory_refuses_a_gpu_that_nobody_names() -> None:
     assert [goal for goal in Goal if math.isinf(Policy(goal=goal).device_doubt)] == [Goal.MEMORY]
 

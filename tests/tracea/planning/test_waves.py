@@ -13,6 +13,7 @@ from tests.support.run_program import check_program, plan_for
 from xyntra_ep.tracea.core_ir.ops import Operand
 from xyntra_ep.tracea.planning.order.waves import REACH
 from xyntra_ep.tracea.planning.plan import BufferKind, PlannedProgram
+from xyntra_ep.tracea.planning.planner import plan_program
 from xyntra_ep.tracea.semantic_ir.capabilities import AVX512, Capabilities
 
 ROWS = 64
@@ -83,6 +84,14 @@ def test_a_chain_stays_as_it_is() -> None:
     p.output(p.add(*branches(p, x, ((48, 64, 32),)), x))
     planned = plan_for(p.program, AVX512)
     assert planned.waves == () and [step.op for step in planned.run] == [0, 1, 2, 3]
+
+
+def test_nothing_is_side_by_side_where_that_is_not_wanted() -> None:
+    p = ProgramBuilder()
+    a, b = branches(p, p.input(ROWS, 32), ((48, 32), (40, 32)))
+    p.output(p.add(a, b))
+    planned = plan_program(p.program, AVX512, side_by_side=False)
+    assert planned.waves == () and [step.op for step in planned.run] == [0, 1, 2, 3, 4]
 
 
 def test_long_steps_are_alone() -> None:

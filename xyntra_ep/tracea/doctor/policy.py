@@ -54,6 +54,14 @@ ALONE: Row[tuple[bool, ...]] = Row(  # whether a session has the machine to itse
         Goal.THROUGHPUT: Choice((False,), "one for each run: other runs have the other cores"),
     },
 )
+BESIDE: Row[bool] = Row(  # whether independent steps are carried out together, on the processor
+    name="steps",
+    usual=Choice(True, "independent ones side by side, so that no thread waits"),
+    otherwise={
+        Goal.THROUGHPUT: Choice(False, "one after the other: a run has one thread, and what was just written is in its cache"),
+        Goal.MEMORY: Choice(False, "one after the other: what several make is not held at the same time"),
+    },
+)
 DOUBT: Row[float] = Row(  # times what estimates must promise, more than their own doubt; infinite: never
     name="device",
     usual=Choice(1.0, "with backend=auto a GPU where it surely pays, by whole runs with the copies of their inputs and outputs"),
@@ -71,7 +79,7 @@ PRECISION: Row[None] = Row(
     usual=Choice(None, "what the option precision allows: no goal lowers it"),
     otherwise={Goal.MEMORY: Choice(None, "what the option precision allows; int8w would hold a quarter of the weights")},
 )
-ROWS: tuple[Row[float] | Row[tuple[bool, ...]] | Row[bool] | Row[None], ...] = (SLACK, ALONE, DOUBT, TUNING, PRECISION)
+ROWS: tuple[Row[float] | Row[tuple[bool, ...]] | Row[bool] | Row[None], ...] = (SLACK, ALONE, BESIDE, DOUBT, TUNING, PRECISION)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,6 +101,11 @@ class Policy:
     def threads(self, cores: int) -> tuple[int, ...]:
         """On how many threads kernels are judged, what counts more first."""
         return tuple(dict.fromkeys(max(1, cores) if alone else 1 for alone in ALONE.of(self.goal).value))
+
+    @property
+    def side_by_side(self) -> bool:
+        """Whether independent steps are carried out together."""
+        return BESIDE.of(self.goal).value
 
     @property
     def device_doubt(self) -> float:

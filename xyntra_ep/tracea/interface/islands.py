@@ -134,7 +134,8 @@ def _plan(
             if context.device is not None:  # a device's memory is not looked at: it reads the nearest element, and no run fails
                 program = dataclasses.replace(program, faults=[])
             with guarded("planning"):
-                planned = plan_program(program, context.caps, builder=context.builder, announce=announce)
+                beside = context.policy.side_by_side
+                planned = plan_program(program, context.caps, builder=context.builder, announce=announce, side_by_side=beside)
                 programs.append(planned if context.successors is None else with_literals(planned))
         except PlanError as error:
             failures += [

@@ -75,9 +75,10 @@ def plan_program(
     variants: VariantTable | None = None,
     emit: Emit | None = None,
     announce: Announce | None = None,
+    side_by_side: bool = True,
 ) -> PlannedProgram:
     """Plan ``program`` for the machine ``caps``; nothing is compiled. ``announce`` is told of kernels as they become known (of
-    some again and again), so that compiling can begin.
+    some again and again), so that compiling can begin. ``side_by_side``: independent steps become waves.
 
     Raises PlanError with every op that no variant admits, InvariantError when the program itself is not
     legal.
@@ -99,9 +100,8 @@ def plan_program(
         program, loops = over_images(program, live, once, caps)
     ops = _build_all(program, live, once, known, builder, announce)
     copies = _copy_weights(program, ops, known, builder)
-    return _assemble(
-        program, copies + ops, known | {_written(copy) for copy in copies}, loops, None if builder.for_device else caps
-    )
+    known |= {_written(copy) for copy in copies}
+    return _assemble(program, copies + ops, known, loops, caps if side_by_side and not builder.for_device else None)
 
 
 def _build_all(
