@@ -96,6 +96,15 @@ def _error(m: Measurement) -> str:
 REPORTS = [
     Report(name="zoo", title="The zoo against the CPU provider", render=render, note=NOTE, by_isa=True),
     Report(
+        name="prebuilt",
+        title="The zoo without a compiler",
+        render=render,
+        note=NOTE,
+        nothing="Not measured yet: `XYNTRA_CC=none bench run zoo --json reports/results/prebuilt.json` measures it.\n",
+        by_isa=True,
+        without_compiler=True,
+    ),
+    Report(
         name="multi-stream",
         title="Batches against the CPU provider",
         scenario=Scenario.MULTI_STREAM,
