@@ -15,7 +15,7 @@ Scheduling Tasks on Multiprocessor Systems", 1975. This is for processors: a dev
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from xyntra_ep.tracea.core_ir.dims import assuming, product, typical
@@ -29,16 +29,18 @@ from xyntra_ep.tracea.semantic_ir.capabilities import Capabilities
 
 SHORT_NS = 200_000.0  # of one core; waking the threads once less, which takes some microseconds, is nothing to a longer step
 REACH = 16  # steps that one is drawn forward over at most: what it makes has to wait in a cache that long
-_STREAMED = frozenset({ValueKind.CONST, ValueKind.LITERAL})  # each is read once, whoever is beside it
+_STREAMED = frozenset({ValueKind.CONST, ValueKind.LITERAL})
 
 
 @dataclass(slots=True)
 class _Step:
-    """``before``: the steps that have to be done first; ``path_ns``: what it takes until the last of those is done that wait for
-    it, itself included, if there were threads enough."""
+    """``before``: the steps that have to be done first; ``path_ns``: what it takes until the last of those is done that wait
+    for it, itself included, if there were threads enough. ``held_bytes``: of values that another step may have written or will
+    read."""
 
     cost_ns: float
     touched: dict[Key, bool]  # whether it is written
+    held_bytes: dict[Key, int]
     before: set[int] = field(default_factory=set)
     path_ns: float = 0.0
 
@@ -50,19 +52,30 @@ def in_waves(
     by side, stay where they are, and none passes them."""
     aliases = {view: value for loop in loops for view, (value, _) in loop.views.items()}
     with assuming(program.assumed):
-        steps = [_Step(float(typical(draft.call.cost_ns)), _touched(draft, aliases)) for draft in run]
+        values = _sizes(program)
+        steps = []
+        for draft in run:
+            touched = _touched(draft, aliases)
+            held = {key: values[key[0]] for key in touched if not key[1] and key[0] in values}
+            steps.append(_Step(float(typical(draft.call.cost_ns)), touched, held))
         order: list[int] = []
         waves: list[PlanWave] = []
         start = 0
         for first, last in [*((loop.first, loop.last) for loop in loops), (len(run), len(run) - 1)]:
             _depend(program, run, steps, range(start, first))
-            for wave in _scheduled(program, steps, range(start, first), caps):
+            for wave in _scheduled(steps, range(start, first), caps):
                 if len(wave) > 1:
                     waves.append(PlanWave(len(order), len(order) + len(wave) - 1))
                 order += wave
             order += range(first, last + 1)
             start = last + 1
     return order, waves
+
+
+def _sizes(program: Program) -> dict[int, int]:
+    """Bytes of values, but of those that are read once, whoever is beside it."""
+    moving = {i: value for i, value in enumerate(program.values) if value.kind not in _STREAMED}
+    return {i: typical(product(value.shape)) * value.dtype.bytes for i, value in moving.items()}
 
 
 def _touched(draft: StepDraft, aliases: Mapping[int, int]) -> dict[Key, bool]:
@@ -126,25 +139,21 @@ def _disjoint(a: Operand, b: Operand) -> bool:
     return left_over == 0 and isinstance(extent, int) and extent <= apart
 
 
-def _scheduled(program: Program, steps: Sequence[_Step], span: range, caps: Capabilities) -> Iterator[list[int]]:
+def _scheduled(steps: Sequence[_Step], span: range, caps: Capabilities) -> Iterator[list[int]]:
     """Steps that are carried out one by one, and those that are so together."""
     left = list(span)
+    done: set[int] = set()
     while left:
         wave = [left[0]]
         if steps[left[0]].cost_ns <= SHORT_NS:
-            waiting = set(left)
-            held = _held(program, steps[left[0]])
+            held = steps[left[0]].held_bytes
             for i in left[1 : REACH + 1]:
-                wanted = held | _held(program, steps[i])
-                if steps[i].cost_ns > SHORT_NS or steps[i].before & waiting or sum(wanted.values()) > caps.l2_bytes:
+                if steps[i].cost_ns > SHORT_NS or not steps[i].before <= done:
                     continue
-                wave.append(i)
-                held = wanted
-        left = [i for i in left if i not in set(wave)]
+                wanted = held | steps[i].held_bytes
+                if sum(wanted.values()) <= caps.l2_bytes:
+                    wave.append(i)
+                    held = wanted
+        left = [i for i in left[: REACH + 1] if i not in wave] + left[REACH + 1 :]
+        done.update(wave)
         yield sorted(wave, key=lambda i: (-steps[i].path_ns, i))
-
-
-def _held(program: Program, step: _Step) -> dict[Key, int]:
-    """The bytes of what a step reads and writes and another one may have written or will read."""
-    values: Collection[Key] = [key for key in step.touched if not key[1] and program.values[key[0]].kind not in _STREAMED]
-    return {key: typical(product(program.values[key[0]].shape)) * program.values[key[0]].dtype.bytes for key in values}
