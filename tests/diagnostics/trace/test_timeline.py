@@ -132,16 +132,11 @@ def test_of_a_block_of_code(mlp: Path, tmp_path: Path) -> None:
 
 def test_steps_side_by_side(tmp_path: Path) -> None:
     """They stand one after the other in the island, and in the threads where they were; no other step lies between them."""
-    text = """<ir_version: 8, opset_import: ["" : 17]> 
-        g (float[2048, 64] x, float[64, 64] u, float[64, 96] v) => (float[2048, 160] y)
-        { a = MatMul(x, u) b = MatMul(x, v) c = Softmax(a) d = Softmax(b) y = Concat<axis = 1>(c, d) }"""
+    text = """<ir_version: 8, opset_import: ["" : 17]> g (float[512, 64] u, float[512, 96] v) => (float[512, 160] y)
+        { a = Softmax(u) b = Softmax(v) y = Concat<axis = 1>(a, b) }"""
     session = open_session(parser.parse_model(text).SerializeToString(), {"claim": "all"}, threads=2)
     rng = np.random.default_rng(1)
-    feeds = {
-        "x": rng.random((2048, 64), np.float32),
-        "u": rng.random((64, 64), np.float32),
-        "v": rng.random((64, 96), np.float32),
-    }
+    feeds = {"u": rng.random((512, 64), np.float32), "v": rng.random((512, 96), np.float32)}
     session.run(None, feeds)
     with xyntra_ep.tracing(tmp_path / "run.json"):
         for _ in range(20):
@@ -155,7 +150,9 @@ def test_steps_side_by_side(tmp_path: Path) -> None:
         assert sum(e["dur"] for e in inside) <= island["dur"] + 1e-3
         assert all(ns(a)[1] <= ns(b)[0] for a, b in pairwise(inside))
         of_island = [e for e in shares if within(island, e)]
-        assert sum(e["args"]["tasks"] for e in of_island) == sum(e["args"]["tasks"] for e in inside if e["args"]["tasks"] > 1)
+        shared = [e["args"]["tasks"] for e in inside if e["args"]["tasks"] > 1]
+        alone = sum(e["args"]["tasks"] == 1 for e in inside)  # which are shares, too, where they are beside others
+        assert sum(shared) <= sum(e["args"]["tasks"] for e in of_island) <= sum(shared) + alone
         beside += sum(not any(within(step, e) for step in inside) for e in of_island)
     assert beside, "what threads did side by side crosses the ends of steps"
 
