@@ -7,7 +7,7 @@ import math
 import os
 import tempfile
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -81,6 +81,24 @@ def _export(architecture: Architecture, path: Path) -> None:
                 torch.onnx.export(
                     wrapped, tuple(example), path, dynamo=True, dynamic_shapes=shapes, external_data=False, verbose=False, **names
                 )  # fmt: skip
+                _name_dims(path, free)
+
+
+def _name_dims(path: Path, free: Mapping[str, Mapping[int, str]]) -> None:
+    """Call each free size of a file as the row declares it: some exporters number them."""
+    import onnx
+
+    model = onnx.load(path)
+    graph = model.graph
+    named: dict[str, str] = {}
+    for value in graph.input:
+        sizes = value.type.tensor_type.shape.dim
+        named |= {sizes[i].dim_param: dim for i, dim in free.get(value.name, {}).items() if sizes[i].dim_param}
+    for value in (*graph.input, *graph.output, *graph.value_info):
+        for size in value.type.tensor_type.shape.dim:
+            if size.dim_param in named:
+                size.dim_param = named[size.dim_param]
+    onnx.save(model, path)
 
 
 def _wrapped(architecture: Architecture, module: Any) -> Any:
