@@ -99,8 +99,26 @@ def make_seeds() -> dict[str, list[bytes]]:
         "fuzz_sizes": list(itertools.chain.from_iterable(map(_sizes, plans))),
         "fuzz_compiled": [made for data in plans if len(made := _compiled(data)) <= MOST_BYTES],
         "fuzz_onnx": [file for data in plans[:4] for file in _files(data)],
+        "fuzz_operations": [*_operations()],
         "fuzz_exports": [b"\x04\x20abcd{}", b'\x00\x00"\\\n\x1f\xff'],
     }
+
+
+def _operations() -> Iterator[bytes]:
+    """Calls that make sense, as native/fuzz/fuzz_operations.cc reads them: a product, a convolution, attention."""
+
+    def tensor(place: int, *shape: int, strides: tuple[int, ...] = ()) -> bytes:
+        return bytes((3 if strides else 0, *shape, *(strides or (0,) * len(shape)), place))
+
+    one_thread, with_third = bytes(2), b"\x01"
+    for a in (tensor(1, 3, 4), tensor(1, 3, 4, strides=(1, 3))):
+        yield bytes((0, 0)) + a + tensor(2, 4, 5) + tensor(3, 5) + tensor(4, 3, 5) + with_third + one_thread
+    stride, padding, dilation, groups = (1, 1), (1, 1, 1, 1), (1, 1), 1
+    convolution = tensor(1, 1, 2, 5, 5) + tensor(2, 4, 2, 3, 3) + tensor(3, 4) + tensor(4, 1, 4, 5, 5)
+    yield b"\x01" + convolution + with_third + one_thread + bytes((*stride, *padding, *dilation, groups))
+    heads = b"".join(tensor(place, 1, 2, 3, 8) for place in (1, 2, 3, 4))
+    for causal in (0, 1):
+        yield b"\x02" + heads + with_third + one_thread + bytes((causal, 0))
 
 
 def _compiled(plan: bytes) -> bytes:
@@ -154,6 +172,7 @@ def _by_hand() -> bytes:
     a.step(0, [x, image], [columns])
     a.step(0, [image, y], [columns])
     a.loop(2, 3, rows, {x: sixteen, y: sixteen})
+    a.waves.append((0, 1))
     inputs = [Tensor("x", 1, 2), Tensor("n", 7, 1)]
     kernels = [Kernel(f"{name}.so", name, bytes(16)) for name in ("f", "g")]
     return Plan("", "/", kernels=kernels, islands=[Island("i", [0], inputs, [Tensor("y", 1, 2)], [a], ["w"])]).bytes()
