@@ -84,20 +84,25 @@ def test_the_memory_of_an_image_not_of_all(planner: FakePlanner, make_session: A
     assert 0.9 * rows * IMAGE_BYTES < grown(before)["block_bytes"] < 1.5 * rows * IMAGE_BYTES
 
 
-def test_the_profile_counts_images(planner: FakePlanner, make_session: Any) -> None:
-    planner.decide = lambda raw: [looped_island(raw, cost=4_000)]
-    session = make_session(add_model(W), threads=1)
+def profiled(session: Any, *counts: int) -> list[dict[str, Any]]:
+    """The steps of runs with so many rows each."""
     library = registration.library()
     library.xyntra_take_profile(ctypes.create_string_buffer(1 << 16), 1 << 16)
     library.xyntra_profile(1)
     try:
-        for rows in (5, 2):
+        for rows in counts:
             session.run(None, {"x": array(rows, len(W))})
     finally:
         library.xyntra_profile(0)
     text = ctypes.create_string_buffer(1 << 16)
     size = library.xyntra_take_profile(text, 1 << 16)
-    lines = [json.loads(line) for line in text.raw[:size].decode().splitlines()]
+    return [json.loads(line) for line in text.raw[:size].decode().splitlines()]
+
+
+def test_the_profile_counts_images(planner: FakePlanner, make_session: Any) -> None:
+    planner.decide = lambda raw: [looped_island(raw, cost=4_000)]
+    session = make_session(add_model(W), threads=1)
+    lines = profiled(session, 5, 2)
     assert [(line["label"], line["calls"]) for line in lines] == [("add", 7), ("relu", 7), ("all", 2)]
     assert lines[0]["flops"] == 7 * len(W) and lines[0]["bytes"] == 7 * IMAGE_BYTES
     assert [(line["cost_ns"], line["tasks"]) for line in lines] == [(7 * 4_000, 1), (7 * 4_000, 1), (0, 1)]
@@ -265,17 +270,7 @@ def test_every_unit_of_each_step_runs_once(planner: FakePlanner, make_session: A
 def test_the_profile_has_each_step(planner: FakePlanner, make_session: Any) -> None:
     planner.decide = lambda raw: [waved_island(raw, cost=4_000)]
     session = make_session(add_model(W), threads=2)
-    library = registration.library()
-    library.xyntra_take_profile(ctypes.create_string_buffer(1 << 16), 1 << 16)
-    library.xyntra_profile(1)
-    try:
-        for rows in (5, 2):
-            session.run(None, {"x": array(rows, len(W))})
-    finally:
-        library.xyntra_profile(0)
-    text = ctypes.create_string_buffer(1 << 16)
-    size = library.xyntra_take_profile(text, 1 << 16)
-    lines = [json.loads(line) for line in text.raw[:size].decode().splitlines()]
+    lines = profiled(session, 5, 2)
     assert [(line["label"], line["calls"]) for line in lines] == [("add", 2), ("beside", 2), ("relu", 2)]
     assert [(line["cost_ns"], line["tasks"], line["flops"]) for line in lines] == [(8_000, 1, 7 * len(W))] * 3
     assert all(line["ns"] > 0 for line in lines) and abs(lines[0]["ns"] - lines[1]["ns"]) <= 2, "their costs are equal"

@@ -11,7 +11,7 @@ from tests.support.machine import WIDEST
 from tests.support.programs.builder import ProgramBuilder
 from tests.support.run_program import check_program, plan_for
 from xyntra_ep.tracea.core_ir.ops import Operand
-from xyntra_ep.tracea.planning.order.waves import REACH
+from xyntra_ep.tracea.planning.order.waves import REACH, _disjoint
 from xyntra_ep.tracea.planning.plan import BufferKind, PlannedProgram
 from xyntra_ep.tracea.planning.planner import plan_program
 from xyntra_ep.tracea.semantic_ir.capabilities import AVX512, Capabilities
@@ -150,6 +150,17 @@ def test_parts_that_overlap_are_one_after_the_other(columns: int, offset: int) -
     assert [op for wave in waves_of(p) for op in wave if op in (2, 3)] == [2, 3]
     assert not any({2, 3} <= set(wave) for wave in waves_of(p))
     checked(p, (ROWS, 32), (1, 32))
+
+
+def test_parts_that_are_not_nested_may_overlap() -> None:
+    """Rows every 10 elements and planes every 15: a row further in one part is where a plane further is in the other."""
+    p = ProgramBuilder()
+    whole = p.temp(64)
+    first = Operand(value=whole.value, dtype=whole.dtype, shape=(2, 2, 2), strides=(15, 10, 1))
+    assert not _disjoint(first, replace(first, offset=5)), "element 15 is 0 + 15 and 5 + 10"
+    nested = replace(first, strides=(20, 10, 1))
+    assert _disjoint(nested, replace(nested, offset=5)) and _disjoint(replace(nested, offset=5), nested)
+    assert not _disjoint(nested, replace(nested, offset=9)), "into the next row"
 
 
 @pytest.mark.compiler("gcc")

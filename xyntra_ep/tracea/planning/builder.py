@@ -164,8 +164,8 @@ class OpBuilder:
             check_kernel(kernel)  # which tells more, where the kernel is at fault
             raise
         if source.text not in self._sources:
-            for each in (kernel,) if moved is kernel else (kernel, moved):
-                if not self._is_checked(source):
+            if not self._is_checked(source):
+                for each in (kernel,) if moved is kernel else (kernel, moved):
                     check_kernel(each)
             self._sources[source.text] = source
         return moved, self._sources[source.text], numbers

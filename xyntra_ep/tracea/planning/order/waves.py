@@ -126,7 +126,10 @@ def _disjoint(a: Operand, b: Operand) -> bool:
     if not inwards:
         return False
     apart, left_over = divmod(distance, strides[inwards[0]])
-    room = min((stride for stride in strides.values() if stride > distance), default=math.inf)
+    outwards = [stride for stride in strides.values() if stride > distance]
+    room = min(outwards, default=math.inf)
+    if any(stride % room for stride in outwards):  # places along several axes could lie nearer than one step along the least
+        return False
     for axis in inwards:  # of the whole: what lies along one axis fits between two places of the next
         extents = first.shape[axis], second.shape[axis]
         if not all(isinstance(extent, int) for extent in extents) and room != math.inf:
