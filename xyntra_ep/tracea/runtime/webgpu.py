@@ -1,7 +1,7 @@
 """Adapters of WebGPU: which there are, and whether they work.
 
-The library is wgpu-native, which the package wgpu brings. A driver behind it may hang or take the process along when it is asked, so
-``survey`` asks in a process of its own (`children/webgpu_child.py`).
+The library is wgpu-native, which the package wgpu brings. A driver behind it may hang or take the process along when it is asked,
+so ``survey`` asks in a process of its own (`children/webgpu_child.py`).
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def tell(library: ctypes.CDLL) -> str:
 
 
 def gpu_at_hand(devices: Path = Path("/dev/dri")) -> bool:
-    """Whether a GPU and the package seem to be there; no driver is asked. ``devices``: where Linux shows GPUs that can compute."""
+    """Whether a GPU and the package seem to be there; no driver is asked. ``devices``: where Linux shows GPUs."""
     return any(devices.glob("renderD*")) and bool(library_path())
 
 
