@@ -15,7 +15,7 @@ from typing import ClassVar
 
 import pytest
 
-from xyntra_ep.tracea.runtime import metal
+from xyntra_ep.tracea.runtime.metal import devices
 
 TIMEOUT, PAGE_FAULT, ACCESS_REVOKED, OUT_OF_MEMORY = 2, 3, 4, 8  # MTLCommandBufferError
 needs_x86 = pytest.mark.skipif(platform.machine() != "x86_64", reason="driver.cc sends messages by assembly for x86-64 alone")
@@ -53,7 +53,7 @@ class FakeMetal:
         monkeypatch.setenv("XYNTRA_TRIALS", "0")  # its kernels are slow to compile
         monkeypatch.setenv("FAKE_METAL_FOLDER", str(folder))
         monkeypatch.setenv("FAKE_METAL_COMPILE", f"{sys.executable} {_HERE / 'compile.py'}")
-        metal.survey.cache_clear()
+        devices.survey.cache_clear()
 
     def living(self, kind: str) -> int:
         """How many objects of a class there are."""
@@ -73,4 +73,4 @@ class FakeMetal:
         """Found from now on: ``devices``, ``family`` (of Apple's), ``width`` (threads in step), ``threads`` (of a kernel)."""
         for name, value in facts.items():
             self._monkeypatch.setenv(f"FAKE_METAL_{name.upper()}", str(value))
-        metal.survey.cache_clear()
+        devices.survey.cache_clear()
