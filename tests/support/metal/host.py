@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tests.support.metal.compile import compile_texts
+from tests.support.metal.compile import compile_programs
 from xyntra_ep.tracea.runtime.kernel_source import KernelSource
 
 Bytes = NDArray[np.uint8]
@@ -25,7 +25,8 @@ class MetalOnHost:
     def __init__(self, sources: Sequence[KernelSource]) -> None:
         with tempfile.TemporaryDirectory() as folder:
             made = Path(folder) / "kernels.so"
-            complaint = compile_texts([source.text for source in sources], made)
+            self._exported = {source.text: f"kernel{i}" for i, source in enumerate(sources)}
+            complaint = compile_programs({name: text for text, name in self._exported.items()}, made)
             assert not complaint, complaint
             self._library = ctypes.CDLL(str(made))
 
@@ -43,4 +44,4 @@ class MetalOnHost:
         assert not tensors, "Metal copies no tensors"
         sizes = np.array(params, dtype=np.int32)
         arguments = (ctypes.c_void_p * (len(buffers) + 1))(*(b.ctypes.data for b in (*buffers, sizes)))
-        assert getattr(self._library, f"{source.symbol}__run")(arguments, blocks) == 0, f"{source.symbol} fails"
+        assert getattr(self._library, f"{self._exported[source.text]}__run")(arguments, blocks) == 0, f"{source.symbol} fails"

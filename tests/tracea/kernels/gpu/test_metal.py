@@ -18,8 +18,9 @@ from tests.tracea.kernels.attention_programs import LOWEST, AttentionCase
 from tests.tracea.kernels.conv_programs import ConvCase, conv_program
 from tests.tracea.kernels.cpu.rows.test_row_reduce import layer_norm, reduction, softmax
 from tests.tracea.kernels.cpu.rows.test_scan import scan
+from tests.tracea.kernels.cpu.rows.test_topk import top_k
 from tests.tracea.kernels.gemm_programs import GemmCase
-from tests.tracea.kernels.gpu.rows.test_topk import special_rows, top_k
+from tests.tracea.kernels.gpu.rows.test_topk import special_rows
 from xyntra_ep.tracea.backends.metal import APPLE_GPU, Metal
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.expr import call
