@@ -187,9 +187,9 @@ class GpuTarget:
 
     def helper(self, name: str, kind: Type, dtype: DType | None = None) -> str:
         if name.startswith("libm_") or name in ("sqrt", "floor", "ceil", "rint", "pow", "fmod"):
-            return self.dialect.math.format(name=name.removeprefix("libm_"))
+            return self.use(self.dialect.math.format(name=name.removeprefix("libm_")))
         if name == "abs" and kind.elem is Elem.F32:
-            return self.dialect.math.format(name="fabs")
+            return self.use(self.dialect.math.format(name="fabs"))
         if name == "round_f16":
             return self.use("xy_round_f16")
         full = f"xy_{name}_{'index' if not kind.lanes else kind.elem}"
@@ -268,7 +268,7 @@ class GpuPrinter(CPrinter):
             case SharedArray():
                 self._shared_array(s, depth)
             case Barrier():
-                self._line(depth, self._dialect.barrier)
+                self._say(depth, self._dialect.barrier)
             case AsyncCopy():
                 self._copy(s, depth)
             case AsyncCommit():

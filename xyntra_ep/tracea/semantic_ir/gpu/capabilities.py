@@ -74,3 +74,26 @@ SM_90 = Gpu(
     multiprocessor=MULTIPROCESSORS["sm_90"],
 )
 SM_90A = replace(SM_90, warpgroups=True)
+# Rates: AMD's data sheets of Instinct MI210 and MI300X and of Radeon RX 7900 XTX. Those of fused multiply-adds are without what
+# issues two of them at a time. A unit is what has the shared memory of a block: a compute unit, of RDNA a pair of them.
+GFX90A = Gpu(
+    name="gfx90a",
+    max_threads=1024,
+    shared_bytes=MULTIPROCESSORS["gfx90a"].block_shared_bytes,
+    subgroup=64,
+    units=104,
+    fma_gflops=22.6e3,
+    memory_gbs=1638.0,
+    halves=FRAGMENTS,
+    multiprocessor=MULTIPROCESSORS["gfx90a"],
+)
+GFX942 = replace(GFX90A, name="gfx942", units=304, fma_gflops=81.7e3, memory_gbs=5300.0, multiprocessor=MULTIPROCESSORS["gfx942"])
+GFX1100 = replace(
+    GFX90A,
+    name="gfx1100",
+    subgroup=32,
+    units=48,
+    fma_gflops=30.7e3,
+    memory_gbs=960.0,
+    multiprocessor=MULTIPROCESSORS["gfx1100"],
+)
