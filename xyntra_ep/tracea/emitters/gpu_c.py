@@ -426,4 +426,4 @@ class GpuPrinter(CPrinter):
         return f"{self.target.helper('min', kind)}({low}, {count})"
 
     def _subgroup_xor(self, e: SubgroupXor) -> str:
-        return self._dialect.subgroup_xor.format(v=self.expr(e.value), mask=e.mask)
+        return self.target.use(self._dialect.subgroup_xor.format(v=self.expr(e.value), mask=e.mask))
