@@ -15,6 +15,7 @@ from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.emitters.c_family import CPrinter
 from xyntra_ep.tracea.runtime.kernel_source import Definition, Definitions
 from xyntra_ep.tracea.semantic_ir.gpu.fragment_nodes import FragmentDot, LoadFragments
+from xyntra_ep.tracea.semantic_ir.gpu.matrix_dot import MatrixDot, TakePacket
 from xyntra_ep.tracea.semantic_ir.gpu.nodes import (
     SHARED_ALIGNMENT,
     AsyncCommit,
@@ -96,6 +97,8 @@ class Dialect:
     subgroup_xor: str = ""  # {v}, {mask}
     load_fragments: str = ""  # {variables}, {p}, {transposed}: _transposed or nothing
     fragment_dot: str = ""  # {dtype}, {values}: c, a, b
+    take_packet: str = ""  # {bytes} from {source} to {target}
+    matrix_dots: Mapping[str, str] = field(default_factory=dict)  # by the shape's name: {c}, {a}, {b}
     tensor: str = ""  # an argument: the map of a tensor, {name}
     given: str = ""  # shared memory that a launch gives: {name}, {alignment}; empty where a kernel declares all it has
     go: str = ""  # a last argument; with 0 a launch does nothing: one for drivers that compile at the first. Of kernels
@@ -288,6 +291,12 @@ class GpuPrinter(CPrinter):
             case FragmentDot():
                 values = ", ".join(self.expr(v) for v in (*s.c, *s.a, *s.b))
                 self._say(depth, self._dialect.fragment_dot.format(dtype=s.dtype, values=values))
+            case TakePacket():
+                places = {"target": self.address(s.target), "source": self.address(s.pointer, s.index)}
+                self._say(depth, self._dialect.take_packet.format(bytes=s.count * self._dtype(s.pointer).bytes, **places))
+            case MatrixDot():
+                parts = {name: self.address(part) for name, part in (("c", s.c), ("a", s.a), ("b", s.b))}
+                self._say(depth, self._dialect.matrix_dots[s.shape.name].format(**parts))
             case _:
                 super()._statement(s, depth)
 

@@ -13,9 +13,8 @@ _PACKED = (DType.F32, DType.BF16, DType.F16, DType.I32, DType.I64, DType.I8, DTy
 
 def cpp_dialect(*, kernel: str, function: str, shared: str, aligned: str, helpers: dict[str, str], **words: Any) -> Dialect:
     """``kernel`` and ``shared`` begin declarations, ``aligned`` says how a type or an array of {alignment} does."""
-    halves = {
-        "xy_round_f16": f"{function} float xy_round_f16(float v) {{ return xy_widen_f16(xy_narrow_f16(v)); }}",
-    }
+    wide, narrow = words["widen"][DType.F16], words["narrow"][DType.F16]
+    rounded = f"{function} float xy_round_f16(float v) {{ return {wide.format(v=narrow.format(v='v'))}; }}"
     packet = aligned.format(alignment="{bytes}")
     return Dialect(
         long="long long",
@@ -29,6 +28,6 @@ def cpp_dialect(*, kernel: str, function: str, shared: str, aligned: str, helper
         packet_helper=f"struct {packet} {{type}} {{{{ {{element}} e[{{n}}]; }}}};",
         part="{v}.e[{i}]",
         packet="{type}{{{{{parts}}}}}",
-        helpers=halves | helpers,
+        helpers={"xy_round_f16": rounded, **helpers},
         **words,
     )
