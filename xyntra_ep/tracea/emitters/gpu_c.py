@@ -343,7 +343,9 @@ class GpuPrinter(CPrinter):
         return element if compute == self.target.storage(dtype) else f"(({compute}){element})"
 
     def _store(self, s: Store) -> str:
-        text = self._stored(s.pointer, self.address(s.pointer, s.index), self.expr(s.value))
+        address = self.address(s.pointer, s.index)
+        whole = self._as_it_is(s.value, self._dtype(s.pointer))
+        text = self._stored(s.pointer, address, self.expr(s.value)) if whole is None else f"*({address}) = {whole};"
         return text if s.count is None else f"if ({self.expr(s.count)} > 0) {text}"
 
     def _stored(self, pointer: Pointer, address: str, value: str) -> str:
@@ -351,6 +353,14 @@ class GpuPrinter(CPrinter):
         if spelled := self._dialect.store.get(dtype):
             return self.target.use(spelled).format(p=address, v=value, space=self._space(pointer), a="", n="")
         return f"*({address}) = {self._narrowed(value, dtype)};"
+
+    def _as_it_is(self, value: Rvalue, dtype: DType) -> str | None:
+        """An element of the thread's own array that is stored in the same type: nothing is widened to be narrowed again."""
+        if isinstance(value, Load) and value.count is None:
+            kind = value.pointer.vtype
+            if isinstance(kind, PointerType) and kind.space is Space.PRIVATE and kind.dtype is dtype:
+                return f"*({self.address(value.pointer, value.index)})"
+        return None
 
     def _narrowed(self, value: str, dtype: DType) -> str:
         if spelled := self._dialect.narrow.get(dtype):
@@ -400,7 +410,9 @@ class GpuPrinter(CPrinter):
             for i, value in enumerate(values):
                 self._line(depth, self._stored(s.pointer, f"{address} + {i}", value))
             return
-        parts = ", ".join(values if store else (self._narrowed(v, dtype) for v in values))
+        parts = ", ".join(
+            values if store else (self._as_it_is(e, dtype) or self._narrowed(self.expr(e), dtype) for e in s.values)
+        )
         whole = self._dialect.packet.format(type=packet, parts=parts)
         if store:
             self._line(depth, self.target.use(store).format(p=address, v=whole, space=self._space(s.pointer), a="a", n=count))

@@ -5,7 +5,7 @@ of its own; which ones is the shape's `LaneMap`: a number made of the lane (its 
 lane's array (the digits above) is dealt out to the axes of the matrix. Where lanes hold the same element, a digit is of the axis
 ``copy``, which no matrix has.
 
-    TakePacket    neighbours, 16 bytes at most, from shared memory to a thread's own array of the same type, as they are
+    TakePacket    neighbours, 16 bytes at most, from memory to a thread's own array of the same type, as they are
     MatrixDot     c += a times b, by all threads of a warp. Each is a thread's own array, from a place on
 
 All elements of a lane's part of a are neighbours along one axis, and so are those of b: tiles lie in shared memory in rows along

@@ -29,8 +29,7 @@ class Feed:
         self._o, self._at = place["o"], place["k"]
         lane = fetch.reading().emit(k, k.let("lane", k.thread % tile.shape.lanes))
         self._lane_o, self._lane_k = lane["o"], lane.get("k", index(0))
-        zero = Const(f32(1), 0.0)
-        self._values = [[k.variable("r", zero) for _ in range(fetch.packet)] for _ in fetch.rounds()]
+        self._held = [k.array("held", side.operand.dtype, fetch.packet) for _ in fetch.rounds()]
         self._left = None if is_multiple(side.across, fetch.extent) else k.let("left", k.param(side.across) - first)
 
     def load(self, step: Rvalue | int) -> None:
@@ -38,32 +37,34 @@ class Feed:
         k, side, fetch = self._k, self._side, self._fetch
         begin = k.let("begin", step * index(fetch.tile.depth))
         end = None if is_multiple(side.depth, fetch.tile.depth) else k.let("end", self._depth - begin)
-        for values, (more_o, more_k) in zip(self._values, fetch.rounds(), strict=True):
+        for held, (more_o, more_k) in zip(self._held, fetch.rounds(), strict=True):
             o, at_k = self._o + more_o, self._at + more_k
             at = k.let("from", o * k.param(side.across_stride) + (begin + at_k) * k.param(side.depth_stride))
             inside = None if self._left is None else lt(o, self._left)
             if end is not None:
                 inside = lt(at_k, end) if inside is None else binary("and", inside, lt(at_k, end))
             if inside is None:
-                self._take(values, at)
+                self._take(held, at)
                 continue
-            for value in values:
-                k.assign(value, 0.0)
+            for i in range(fetch.packet):
+                k.store(held, i, Const(f32(1), 0.0))
             with k.when(inside):
-                self._take(values, at)
+                self._take(held, at)
 
-    def _take(self, values: list[Var], at: Rvalue) -> None:
-        for value, loaded in zip(values, self._k.load_packet("x", self._data, at, len(values)), strict=True):
-            self._k.assign(value, loaded)
+    def _take(self, held: Var, at: Rvalue) -> None:
+        if self._fetch.packet > 1:
+            self._k.take_packet(held, self._data, at, self._fetch.packet)
+        else:
+            self._k.store(held, 0, self._k.load(self._data, at))
 
     def store(self, slot: Slot) -> None:
         """What the registers hold into a slot of shared memory, in the type that is multiplied."""
         k, fetch = self._k, self._fetch
-        for values, (more_o, more_k) in zip(self._values, fetch.rounds(), strict=True):
+        for held, (more_o, more_k) in zip(self._held, fetch.rounds(), strict=True):
             o, at = self._o + more_o, self._at + more_k
-            rounded = [self._rounded(value) for value in values]
+            rounded = [self._rounded(k.load(held, i)) for i in range(fetch.packet)]
             if fetch.along_k:
-                k.store_packet(slot, self._layout.emit(k, o, at), rounded)
+                k.store_packet(slot, k.let("to", self._layout.emit(k, o, at)), rounded)
                 continue
             for i, value in enumerate(rounded):
                 k.store(slot, self._layout.emit(k, o + i, at), value)

@@ -207,7 +207,7 @@ class GpuChecker(Checker):
 
     def _take_packet(self, s: TakePacket) -> None:
         source = self._packet(s.pointer, s.index, s.count)
-        require(source.space is Space.SHARED, "a packet is taken from {} memory", source.space)
+        require(source.space is not Space.PRIVATE, "a packet is taken from {} memory", source.space)
         self._own_array(s.target, source.dtype, s.count)
 
     def _matrix_dot(self, s: MatrixDot) -> None:
