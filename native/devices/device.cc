@@ -46,6 +46,12 @@ std::string DeviceApi::identity_of(int ordinal) {
   throw Error(kFail, "XyntraEP: there is no device " + std::to_string(ordinal));
 }
 
+std::string DeviceApi::list(std::string_view prefix) {
+  for (const DeviceApi* api = first_; api != nullptr; api = api->next_)
+    if (api->prefix_ == prefix && api->list_ != nullptr) return api->list_();
+  return {};
+}
+
 namespace {
 
 // By identity; the last one is the one in use, those before it are lost.
