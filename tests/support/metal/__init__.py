@@ -15,6 +15,7 @@ from typing import ClassVar
 
 import pytest
 
+from tests.support.metal.compile import precompiled
 from xyntra_ep.tracea.runtime.metal import devices
 
 TIMEOUT, PAGE_FAULT, ACCESS_REVOKED, OUT_OF_MEMORY = 2, 3, 4, 8  # MTLCommandBufferError
@@ -33,6 +34,8 @@ def _driver(folder: Path) -> tuple[ctypes.CDLL, str]:
     subprocess.run(["g++", *flags, *link, "-o", str(framework), str(objc)], check=True)
     driver = ctypes.CDLL(str(objc))
     ctypes.CDLL(str(framework))
+    (folder / "headers").mkdir()
+    precompiled(folder / "headers")
     for count in (driver.fake_metal_living, driver.fake_metal_sent):
         count.argtypes, count.restype = [ctypes.c_char_p], ctypes.c_long
     return driver, f"{objc}:{framework}"
@@ -53,6 +56,7 @@ class FakeMetal:
         monkeypatch.setenv("XYNTRA_TRIALS", "0")  # its kernels are slow to compile
         monkeypatch.setenv("FAKE_METAL_FOLDER", str(folder))
         monkeypatch.setenv("FAKE_METAL_COMPILE", f"{sys.executable} {_HERE / 'compile.py'}")
+        monkeypatch.setenv("FAKE_METAL_HEADERS", str(folder / "headers"))
         devices.survey.cache_clear()
 
     def living(self, kind: str) -> int:

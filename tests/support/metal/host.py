@@ -5,18 +5,25 @@ from __future__ import annotations
 import ctypes
 import tempfile
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tests.support.metal.compile import compile_programs
+from tests.support.metal.compile import compile_programs, precompiled
 from xyntra_ep.tracea.runtime.kernel_source import KernelSource
 
 Bytes = NDArray[np.uint8]
 _MARGIN = 256
 _UNTOUCHED = 0xFF
+
+
+@cache
+def _headers() -> tuple[Path, object]:
+    folder = tempfile.TemporaryDirectory(prefix="xyntra-metal-")
+    return precompiled(Path(folder.name)), folder  # which goes with the process
 
 
 class MetalOnHost:
@@ -26,7 +33,7 @@ class MetalOnHost:
         with tempfile.TemporaryDirectory() as folder:
             made = Path(folder) / "kernels.so"
             self._exported = {source.text: f"kernel{i}" for i, source in enumerate(sources)}
-            complaint = compile_programs({name: text for text, name in self._exported.items()}, made)
+            complaint = compile_programs({name: text for text, name in self._exported.items()}, made, _headers()[0])
             assert not complaint, complaint
             self._library = ctypes.CDLL(str(made))
 

@@ -13,7 +13,7 @@ import pytest
 from numpy.typing import NDArray
 
 from tests.support.gpu import kernels as gpu_kernels
-from tests.support.metal.compile import FLAGS, compile_programs, host_text
+from tests.support.metal.compile import FLAGS, HERE, compile_programs, host_text
 from tests.support.metal.host import MetalOnHost
 from tests.support.printed import gpu_text
 from tests.tracea.emitters.test_gpu import KERNELS, PAIRS
@@ -122,4 +122,6 @@ def test_clang_takes_it_as_well(tmp_path: Path) -> None:
     """Apple's compiler is one of its kind."""
     source = tmp_path / "kernels.cc"
     source.write_text(host_text({name: gpu_text(metal.emit, make()) for name, make in KERNELS.items()}), encoding="utf-8")
-    subprocess.run(["clang++", *FLAGS, "-o", str(tmp_path / "kernels.so"), str(source)], check=True)
+    subprocess.run(
+        ["clang++", *FLAGS, "-shared", f"-I{HERE / 'include'}", "-o", str(tmp_path / "kernels.so"), str(source)], check=True
+    )
