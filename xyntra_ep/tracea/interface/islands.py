@@ -36,6 +36,7 @@ from xyntra_ep.tracea.runtime.cache_root import KERNELS
 from xyntra_ep.tracea.runtime.kernel_cache import Compilation, KernelCache
 from xyntra_ep.tracea.runtime.kernel_files import CompiledKernel
 from xyntra_ep.tracea.runtime.kernel_source import KernelSource
+from xyntra_ep.tracea.runtime.kernel_texts import KernelTexts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,7 +158,7 @@ def check_plan(island: Island, context: Context) -> None:
 
 
 def _compile(
-    compilation: Compilation | PrebuiltKernels | Lacking, sources: Sequence[KernelSource], context: Context
+    compilation: Compilation | PrebuiltKernels | Lacking | KernelTexts, sources: Sequence[KernelSource], context: Context
 ) -> list[CompiledKernel | CompileError | InternalError]:
     """Each source as a compiled kernel, or why not; one by one where a fault of ours hinders compiling them together."""
     try:
