@@ -1,6 +1,7 @@
 """Run a core-IR program through the GPU variants by OpenCL, and compile it for CUDA.
 
 check_on_opencl(program, [x], [w], max_err=1e-6)     # against core_ir.interpreter, in float64
+check_on_webgpu(program, [x], [w], max_err=1e-6)     # the same for WebGPU's kernels
 check_simulated(program, [x], [w], max_err=1e-6)     # the same for CUDA's kernels, in gpu/simulated.py
 compile_for_cuda(program)                            # every kernel, for each architecture
 
@@ -9,7 +10,7 @@ What kernels write starts with a pattern that is a NaN as floats.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Protocol
@@ -19,13 +20,14 @@ from numpy.typing import NDArray
 
 from tests.support.gpu.opencl_queue import Queue
 from tests.support.gpu.simulated import SimulatedGpu, Tensor
+from tests.support.gpu.webgpu_queue import Queue as WebGpuQueue
 from tests.support.run_program import compare
 from xyntra_ep.tracea.core_ir.dims import evaluate
 from xyntra_ep.tracea.core_ir.dtypes import to_float64
 from xyntra_ep.tracea.core_ir.interpreter import interpret
 from xyntra_ep.tracea.core_ir.ops import Program, Value, ValueKind
 from xyntra_ep.tracea.doctor.variants import AnyVariant, by_op, gpu_variants
-from xyntra_ep.tracea.emitters import cuda, opencl
+from xyntra_ep.tracea.emitters import cuda, opencl, webgpu
 from xyntra_ep.tracea.planning.builder import OpBuilder
 from xyntra_ep.tracea.planning.plan import BufferKind, PlannedProgram, PlanTensor
 from xyntra_ep.tracea.planning.planner import plan_program
@@ -48,10 +50,11 @@ def plan_for(
     gpu: Gpu,
     variants: Iterable[AnyVariant] | None = None,
     kernels: dict[str, Kernel] | None = None,
+    emit: Callable[[Kernel], Definitions] | None = None,
 ) -> PlannedProgram:
     """Plan with all GPU variants, or with only ``variants`` for the ops that these compute. ``kernels`` gets each one by its
     text."""
-    emit = opencl.emit if gpu.subgroup == 1 else cuda.emit
+    emit = emit or (opencl.emit if gpu.subgroup == 1 else cuda.emit)
 
     def remember(kernel: Kernel, caps: Capabilities) -> Definitions:
         definitions = emit(kernel)
@@ -75,6 +78,20 @@ def check_on_opencl(
     """Assert that the generated code agrees with the interpreter; ``max_err`` as in run_program."""
     planned = plan_for(program, gpu, variants)
     _compare(planned, run_planned(planned, inputs, constants), interpret(program, inputs, constants), max_err)
+
+
+def check_on_webgpu(
+    program: Program,
+    inputs: Sequence[Array],
+    constants: Sequence[Array],
+    max_err: float,
+    *,
+    variants: Iterable[AnyVariant] | None = None,
+    gpu: Gpu = ANY_GPU,
+) -> None:
+    """The same on the first adapter of WebGPU."""
+    planned = plan_for(program, gpu, variants, emit=webgpu.emit)
+    _compare(planned, run_planned(planned, inputs, constants, _WebGpu()), interpret(program, inputs, constants), max_err)
 
 
 def check_simulated(
@@ -183,6 +200,35 @@ class _OpenCl:
     ) -> None:
         assert not tensors, "OpenCL copies no tensors"
         _queue().launch(_built(source), blocks, [handle for handle, _ in buffers], params)
+
+
+@cache
+def _adapter() -> WebGpuQueue:
+    return WebGpuQueue()
+
+
+@cache
+def _module(source: KernelSource) -> Any:
+    return _adapter().build(source.symbol, source.text)
+
+
+class _WebGpu:
+    """The first adapter. Buffers end in a margin that must survive."""
+
+    def upload(self, data: Bytes) -> Any:
+        return _adapter().upload(np.concatenate([data, np.full(_MARGIN, _UNTOUCHED, dtype=np.uint8)])), data.size
+
+    def download(self, buffer: Any) -> Bytes:
+        handle, size = buffer
+        data = _adapter().download(handle, size + _MARGIN)
+        assert (data[size:] == _UNTOUCHED).all(), "a buffer is written past its end"
+        return data[:size]
+
+    def launch(
+        self, source: KernelSource, blocks: int, buffers: list[Any], params: list[int], tensors: Sequence[TensorAt] = ()
+    ) -> None:
+        assert not tensors, "WebGPU copies no tensors"
+        _adapter().launch(_module(source), blocks, [handle for handle, _ in buffers], params)
 
 
 class _Simulated:

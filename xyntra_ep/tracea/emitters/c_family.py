@@ -162,7 +162,7 @@ class CPrinter:
                 raise AssertionError(f"no printing for {s}")
 
     def _if(self, s: If, depth: int, word: str) -> None:
-        self._line(depth, f"{word} ({self.expr(s.condition)}) {{")
+        self._line(depth, f"{word} ({self.condition(s.condition)}) {{")
         self.block(s.then, depth + 1)
         if len(s.otherwise) == 1 and isinstance(s.otherwise[0], If):
             self._if(s.otherwise[0], depth, "} else if")
@@ -171,6 +171,10 @@ class CPrinter:
             self._line(depth, "} else {")
             self.block(s.otherwise, depth + 1)
         self._line(depth, "}")
+
+    def condition(self, e: Rvalue) -> str:
+        """Whether ``e`` is not 0, as an ``if`` wants it."""
+        return self.expr(e)
 
     def _arguments(self, args: tuple[Rvalue, ...]) -> str:
         return ", ".join(
