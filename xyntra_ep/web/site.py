@@ -60,8 +60,8 @@ def make_site(
     sizes: Mapping[str, int] | None = None,
     shapes: Mapping[str, Sequence[int]] | None = None,
 ) -> Site:
-    """Write the folder ``output``. ``page``: the name of a page of ours, or a folder with one. Raises ConfigError for what cannot be
-    read or written, XyntraError where a model cannot be taken as a whole."""
+    """Write the folder ``output``. ``page``: the name of a page of ours, or a folder with one. Raises ConfigError for what cannot
+    be read or written, XyntraError where a model cannot be taken as a whole."""
     template = _template(page)
     asked = parse({"claim": "all", **(options or {})})
     weights, files, missing = Weights(), dict[str, bytes](), list[str]()

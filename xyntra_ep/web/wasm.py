@@ -16,19 +16,13 @@ from xyntra_ep.tracea.runtime.translation_unit import merged
 
 REMEDY = "install clang and lld, or `pip install xyntra-ep[cc]`"
 # What kernels may call: JavaScript computes it (`xyntra-web.js`).
-IMPORTED = ("powf", "fmodf", "expf", "expm1f", "logf", "log1pf", "log2f", "exp2f", "sinf", "cosf", "tanf", "asinf", "acosf", "atanf",
-            "sinhf", "coshf", "tanhf", "asinhf", "acoshf", "atanhf", "cbrtf", "roundf")  # fmt: skip
+IMPORTED = (
+    "powf", "fmodf", "expf", "expm1f", "logf", "log1pf", "log2f", "exp2f", "sinf", "cosf", "tanf", "asinf", "acosf", "atanf",
+    "sinhf", "coshf", "tanhf", "asinhf", "acoshf", "atanhf", "cbrtf", "roundf",
+)  # fmt: skip
 _COMMON = (
-    "-x",
-    "c",
-    "-std=gnu11",
-    "-O2",
-    "-fvisibility=hidden",
-    "-fno-math-errno",
-    "-ffp-contract=fast",
-    "-msimd128",
-    "-mbulk-memory",
-)
+    "-x", "c", "-std=gnu11", "-O2", "-fvisibility=hidden", "-fno-math-errno", "-ffp-contract=fast", "-msimd128", "-mbulk-memory",
+)  # fmt: skip
 _TARGET = {
     Family.CLANG: ("--target=wasm32",),
     Family.ZIG: ("-target", "wasm32-freestanding", "-fno-sanitize=undefined", "-g0"),

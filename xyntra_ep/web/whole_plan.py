@@ -59,7 +59,7 @@ def opened(model: Path, options: Options, sizes: Mapping[str, int], shapes: Mapp
         settings.add_session_config_entry("session.optimized_model_external_initializers_min_size_in_bytes", _INLINE_BYTES)
         for name, size in sizes.items():
             settings.add_free_dimension_override_by_name(name, size)
-        source = str(model)
+        source: str | bytes = str(model)
         if shapes:
             source = with_shapes(model, shapes)
             settings.add_session_config_entry(_DATA_FOLDER, str(model.parent))

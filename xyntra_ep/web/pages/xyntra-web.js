@@ -284,7 +284,7 @@ class GpuRunner {
     const pipelines = part.kernels.map((label, i) => () => {
       const module = gpu.createShaderModule({ label, code: texts[i] });
       const layout = gpu.createPipelineLayout({ bindGroupLayouts: [this.layout(buffers[i])] });
-      return gpu.createComputePipelineAsync({ label, layout, compute: { module, entryPoint: "main" } });
+      return gpu.createComputePipelineAsync({ label, layout, compute: { module } });
     });
     this.pipelines = await this.checked(() => Promise.all(pipelines.map((begin) => begin())));
   }
