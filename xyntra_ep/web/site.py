@@ -22,7 +22,7 @@ from xyntra_ep.web.whole_plan import opened, plan_whole
 from xyntra_ep.wording import counted
 
 PAGES = Path(__file__).resolve().parent / "pages"
-RUNTIME = ("xyntra-web.js", "xyntra-wasm.js")
+RUNTIME = ("xyntra-web.js", "xyntra-wasm.js", "parts.js", "style.css")
 FORMAT = 1
 _PLAN, _WEIGHTS, _MODULE, _KERNELS = "plan.json", "weights.bin", "island.wasm", "kernels"
 
