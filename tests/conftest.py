@@ -124,16 +124,12 @@ def _has_nvrtc() -> bool:
 
 
 def _missing_device(name: str) -> str | None:
-    from xyntra_ep.tracea.runtime import cuda, opencl
+    from xyntra_ep.tracea.interface.devices import device_backends
 
-    found: cuda.CudaSurvey | opencl.OpenClSurvey
-    match name:
-        case "opencl":
-            found = opencl.survey()
-        case "cuda":
-            found = cuda.survey(LIBRARY)
-        case _:
-            return f"device {name!r} is not in this release"
+    backend = next((b for b in device_backends() if b.name == name), None)
+    if backend is None:
+        return f"device {name!r} is not in this release"
+    found = backend.survey()
     return f"{found.missing}: {found.remedy}" if found.missing else None
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from xyntra_ep import __version__
-from xyntra_ep.errors import ConfigError, UnsupportedError, XyntraError
+from xyntra_ep.errors import ConfigError, XyntraError
 from xyntra_ep.fusion.graph import Graph
 from xyntra_ep.options import Options, parse
 from xyntra_ep.tracea.backends import DeviceTarget
@@ -69,18 +69,16 @@ def make_site(
         targets: dict[str, Any] = {}
         device = browser_target()
         if device is not None:
-            targets[device.backend] = _device_part(graph, asked, device, weights, files)
+            try:
+                targets[device.backend] = _device_part(graph, asked, device, weights, files)
+            except XyntraError as error:
+                missing.append(f"{device.name}: {error}")
         try:
-            compiler = find_wasm_compiler()
-        except UnsupportedError as error:
+            targets["wasm"] = _processor_part(graph, asked, weights, files)
+        except XyntraError as error:
             missing.append(f"WebAssembly: {error}")
-        else:
-            plan = plan_whole(graph, asked, caps=WASM)
-            files[_MODULE] = compiler.module(plan.kernels)
-            kernels = [kernel.symbol for kernel in plan.kernels]
-            targets["wasm"] = {"module": _MODULE, "kernels": kernels, **island_json(plan, graph, weights)}
         if not targets:
-            raise XyntraError("there is nothing to run it on", where="web", hint="; ".join(missing))
+            raise XyntraError("; ".join(missing), where="web")
         described = _described(model.stem, graph, targets, weights)
     files[_PLAN] = json.dumps(described, separators=(",", ":"), ensure_ascii=False).encode()
     files[_WEIGHTS] = bytes(weights.data)
@@ -111,6 +109,13 @@ def _device_part(
         files[name] = kernel.text.encode()
         kernels.append(name)
     return {"kernels": kernels, **island_json(plan, graph, weights)}
+
+
+def _processor_part(graph: Graph, options: Options, weights: Weights, files: dict[str, bytes]) -> Mapping[str, Any]:
+    compiler = find_wasm_compiler()
+    plan = plan_whole(graph, options, caps=WASM)
+    files[_MODULE] = compiler.module(plan.kernels)
+    return {"module": _MODULE, "kernels": [kernel.symbol for kernel in plan.kernels], **island_json(plan, graph, weights)}
 
 
 def _template(page: str) -> Path:

@@ -16,10 +16,14 @@ def device_backends() -> list[DeviceBackend[Any]]:
 def known_target(name: str) -> DeviceTarget:
     """A GPU that need not be here, by a name of `doctor/known_gpus.py` (h200) or an architecture (sm_90): kernels are planned and
     compiled for it, and cannot be run. Raises ConfigError for one that is not known, and without its compiler."""
+    refusals: list[ConfigError] = []  # one backend's names are none of another's
     for backend in device_backends():
-        if (target := backend.by_name(name)) is not None:
-            return target
-    raise ConfigError(f"no GPU {name!r} is known", where="architecture")
+        try:
+            if (target := backend.by_name(name)) is not None:
+                return target
+        except ConfigError as error:
+            refusals.append(error)
+    raise refusals[0] if refusals else ConfigError(f"no GPU {name!r} is known", where="architecture")
 
 
 def with_tensors(ordinal: int, asked: str | None) -> DeviceTarget:

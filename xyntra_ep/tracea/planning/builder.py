@@ -13,7 +13,7 @@ from typing import Any
 
 from xyntra_ep.errors import InvariantError, UnsupportedError
 from xyntra_ep.guard import guarded
-from xyntra_ep.tracea.core_ir.dims import Size, assuming, substitute, symbol
+from xyntra_ep.tracea.core_ir.dims import Size, assuming, product, substitute, symbol
 from xyntra_ep.tracea.core_ir.dtypes import LEVELS, DType
 from xyntra_ep.tracea.core_ir.expr import walk
 from xyntra_ep.tracea.core_ir.given_size import PREFIX, given_config, parameters
@@ -152,6 +152,8 @@ class OpBuilder:
                     f"{call.kernel.name} takes {taken} buffers, sizes and tensors, and is given {given}",
                     pass_name=decision.chosen.name,
                 )
+            if self._gpu is not None and (why := _too_much(call, self._gpu, context)):
+                raise UnsupportedError(why)
             if id(call.kernel) not in printed:
                 printed[id(call.kernel)] = self._checked(call.kernel, is_moved)
             kernel, source, numbers = printed[id(call.kernel)]
@@ -185,6 +187,21 @@ class OpBuilder:
         note = "".join(f"// {note}\n" for note in kernel.notes)
         given = shared_layout(kernel).given_bytes
         return KernelSource(symbol=kernel.name, definitions=definitions, note=note, threads=kernel.threads, shared_bytes=given)
+
+
+def _too_much(call: KernelCall, gpu: Gpu, context: BuildContext) -> str:
+    """Why the device does not take what a kernel is given; empty if it does, as far as that is known before a run."""
+    if gpu.max_buffers is not None and len(call.buffers) > gpu.max_buffers:
+        return f"a kernel takes {len(call.buffers)} tensors, and the device binds {gpu.max_buffers} at most"
+    if gpu.buffer_bytes is None:
+        return ""
+    for buffer in call.buffers:
+        if isinstance(buffer, ValueBuffer):
+            value = context.program.values[buffer.value]
+            size = product(value.shape) * value.dtype.bytes
+            if isinstance(size, int) and size > gpu.buffer_bytes:
+                return f"a tensor has {size} bytes, and the device binds {gpu.buffer_bytes} at most"
+    return ""
 
 
 def _with_numbered_sizes(definition: Definition) -> Definition:

@@ -18,6 +18,9 @@ from typing import IO, Any
 
 from xyntra_ep import ending, spans
 
+# What children find in their environment beside ours: where drivers are whose libraries the system's loader does not find.
+ENVIRONMENT: dict[str, str] = {}
+
 _LOG_LIMIT_BYTES = 64 << 10
 _TERM_GRACE_S = 0.2
 _KILL_GRACE_S = 2.0  # a process that a driver holds in the kernel does not even end then, and is left
@@ -59,7 +62,7 @@ class _Running:
                 stderr=subprocess.STDOUT,
                 cwd=folder,
                 # Handed on, not read: the compiler's own environment with its scratch files in our folder.
-                env={**os.environ, "TMPDIR": str(folder), "LC_ALL": "C"},
+                env={**ENVIRONMENT, **os.environ, "TMPDIR": str(folder), "LC_ALL": "C"},
                 process_group=0,
             )
         except BaseException:
@@ -96,7 +99,7 @@ class _Running:
 
 def _about(argv: Sequence[str]) -> str:
     """A program, and what it was given to read, for a trace."""
-    sources = (Path(word).name for word in argv[1:] if word.endswith((".c", ".cu", ".cl", ".o")))
+    sources = (Path(word).name for word in argv[1:] if word.endswith((".c", ".cu", ".cl", ".wgsl", ".o")))
     return f"{Path(argv[0]).name} {next(sources, '')}".rstrip()
 
 

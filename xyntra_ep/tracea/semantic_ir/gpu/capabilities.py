@@ -26,6 +26,8 @@ class Gpu:
     halves: frozenset[DType] = frozenset()  # 16-bit floats in which products are worth asking for
     multiprocessor: Multiprocessor | None = None  # what one of the units has, where that is known
     warpgroups: bool = False  # products by warpgroups, tensors that are copied: compute capability 9.0 alone, as sm_90a
+    max_buffers: int | None = None  # that a kernel may take, and how large one of them may be, where either is limited
+    buffer_bytes: int | None = None
     aliases: bool = True  # what a kernel writes may be what it reads, as another of its buffers
     is_cpu: bool = False  # behind a device's driver: its shared memory is memory like any other
 

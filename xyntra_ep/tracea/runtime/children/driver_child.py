@@ -1,6 +1,6 @@
-"""Compiles an OpenCL program, as a program of its own that imports nothing of ours: a broken driver may end the process.
+"""Has a device's driver compile a program, as a program of its own that imports nothing of ours: a broken driver may end the process.
 
-opencl_child.py LIBRARY DEVICE OPTIONS SOURCE OUTPUT      exit status 1 and the driver's log when it fails
+driver_child.py LIBRARY DEVICE OPTIONS SOURCE OUTPUT      exit status 1 and the driver's log when it fails
 """
 
 from __future__ import annotations

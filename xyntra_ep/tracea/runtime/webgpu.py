@@ -1,0 +1,101 @@
+"""Adapters of WebGPU: which there are, and whether they work.
+
+The library is wgpu-native, which the package wgpu brings. A driver behind it may hang or take the process along when it is asked, so
+``survey`` asks in a process of its own (`children/webgpu_child.py`).
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.util
+import sys
+import tempfile
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from xyntra_ep.tracea.runtime import process
+from xyntra_ep.tracea.runtime.children import webgpu_child
+from xyntra_ep.tracea.runtime.process import Outcome, run_all
+from xyntra_ep.tracea.runtime.survey import Survey
+
+VARIABLE = "XYNTRA_WEBGPU_LIBRARY"  # where native code looks for the library (native/webgpu/webgpu_api.h)
+NO_PACKAGE = "pip install 'xyntra-ep[webgpu]'"
+NO_DRIVER = "install the GPU's Vulkan driver, or `apt install mesa-vulkan-drivers` to run on the CPU"
+_LIMIT_S = 60.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WebGpuDevice:
+    """An adapter as the library describes it. ``identity`` tells it, and its driver's version, from others; ``api``: through what
+    it is reached; ``has_half``: it computes in float16; ``max_buffers``: that a kernel binds; ``buffer_bytes``: of one of them at
+    most. ``problem``: why it cannot be used, empty when it can."""
+
+    identity: str
+    name: str
+    api: str
+    driver: str
+    is_cpu: bool
+    has_half: bool
+    max_threads: int
+    shared_bytes: int
+    max_buffers: int
+    buffer_bytes: int
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WebGpuSurvey(Survey[WebGpuDevice]):
+    """The adapters of this machine."""
+
+
+def library_path() -> str:
+    """The library of the package wgpu; empty without it. It is not loaded."""
+    try:
+        found = importlib.util.find_spec("wgpu")
+    except (ImportError, ValueError):
+        return ""
+    folders = (found.submodule_search_locations if found is not None else None) or ()
+    paths = [path for folder in folders for path in sorted(Path(folder, "resources").glob("*wgpu_native*.so"))]
+    return str(paths[0]) if paths else ""
+
+
+def tell(library: ctypes.CDLL) -> str:
+    """Say to native code, and to children, where the library is. Its path, empty where there is none to be named."""
+    if path := library_path():
+        library.xyntra_webgpu_library(path.encode())
+        process.ENVIRONMENT[VARIABLE] = path
+    return path
+
+
+def gpu_at_hand(devices: Path = Path("/dev/dri")) -> bool:
+    """Whether a GPU and the package seem to be there; no driver is asked. ``devices``: where Linux shows GPUs that can compute."""
+    return any(devices.glob("renderD*")) and bool(library_path())
+
+
+@cache
+def survey(library: Path, limit_s: float = _LIMIT_S) -> WebGpuSurvey:
+    """All adapters, each tried, once a process; ``library``: libxyntra_ep.so, which asks; ``limit_s``: for the answer."""
+    tell(ctypes.CDLL(str(library)))
+    with tempfile.TemporaryDirectory() as folder:
+        command = [sys.executable, webgpu_child.__file__, str(library)]
+        [outcome] = run_all([command], folder=Path(folder), parallel=1, timeout_s=limit_s)
+    return read_survey(outcome)
+
+
+def read_survey(outcome: Outcome) -> WebGpuSurvey:
+    """What the child has said."""
+    said = outcome.said(webgpu_child.MARK)
+    if not said:
+        why = f"asking for WebGPU's adapters {outcome.problem or 'gave no answer'}"
+        return WebGpuSurvey(missing=why, remedy=NO_DRIVER, lasting=False)
+    found = said[-1]
+    if isinstance(found, dict):
+        return WebGpuSurvey(missing=found["missing"], remedy=NO_PACKAGE)
+    devices = tuple(WebGpuDevice(**facts) for facts in found)
+    if not devices:
+        return WebGpuSurvey(missing="there is no adapter of WebGPU", remedy=NO_DRIVER)
+    if all(d.problem for d in devices):
+        reasons = "; ".join(f"{d.name}: {d.problem}" for d in devices)
+        return WebGpuSurvey(devices=devices, missing=f"no adapter of WebGPU works ({reasons})", remedy=NO_DRIVER)
+    return WebGpuSurvey(devices=devices)
