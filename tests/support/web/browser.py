@@ -149,7 +149,7 @@ def started(*flags: str) -> Iterator[Browser]:
         os.dup2(handed[1], 4)
 
     with tempfile.TemporaryDirectory(prefix="xyntra-browser-", ignore_cleanup_errors=True) as profile:
-        arguments = ("--headless=new", "--no-sandbox", "--no-first-run", "--disable-dev-shm-usage", "--remote-debugging-pipe")
+        arguments = ("--headless=new", "--no-sandbox", "--no-first-run", "--hide-scrollbars", "--disable-dev-shm-usage", "--remote-debugging-pipe")
         process = subprocess.Popen(
             [program, *arguments, f"--user-data-dir={profile}", *flags, "about:blank"],
             stdout=subprocess.DEVNULL,

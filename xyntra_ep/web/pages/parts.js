@@ -28,24 +28,29 @@ export function bar(share) {
   return element("span", { class: "bar", style: `width: ${(100 * share).toFixed(1)}%`, "aria-hidden": "true" });
 }
 
-/** A run's kernels, the slowest first. @param {import("./xyntra-web.js").Model} model @param {number} ms  of the run as a whole */
+/**
+ * A run's kernels, the slowest first.
+ * @param {import("./xyntra-web.js").Model} model @param {number} ms  of the run as a whole
+ */
 export function timesTable(model, ms) {
   const whole = `The whole run took ${ms.toFixed(1)} ms here`;
   const { timings } = model;
-  if (!timings) return [element("p", { class: "note" }, [`${whole}. This GPU, or browser, does not tell the time of each kernel.`])];
+  const untold = "This GPU, or browser, does not tell the time of each kernel.";
+  if (!timings) return [element("p", { class: "note" }, [`${whole}. ${untold}`])];
   const total = timings.reduce((sum, one) => sum + one.ms, 0), longest = Math.max(...timings.map((one) => one.ms), 1e-9);
   const rows = [...timings].sort((a, b) => b.ms - a.ms).map(({ label, kernel, ms: each }) =>
     element("tr", {}, [
       element("td", {}, [label]),
       element("td", {}, [kernel.replace(/^.*\//, "").replace(/(_[0-9a-f]{8})?(\.\w+)?$/, "")]),
-      element("td", { class: "number" }, [each.toFixed(3)]),
+      element("td", { class: "number" }, [each > 0 ? each.toFixed(3) : "< 0.1"]), // a browser's clock is that coarse
       element("td", { class: "share" }, [bar(each / longest)]),
     ]),
   );
+  const together = total > 0 ? total.toFixed(2) : "less than 0.1";
   const heads = [["operation", ""], ["kernel", ""], ["ms", "number"], ["", ""]];
   const head = heads.map(([text, kind]) => element("th", { scope: "col", class: kind }, [text]));
   return [
-    element("p", { class: "note" }, [`${whole}; its ${timings.length} kernels took ${total.toFixed(2)} ms.`]),
+    element("p", { class: "note" }, [`${whole}; its ${timings.length} kernels took ${together} ms.`]),
     element("table", {}, [element("thead", {}, [element("tr", {}, head)]), element("tbody", {}, rows)]),
   ];
 }

@@ -6,7 +6,10 @@ import { bar, by, element, tell, timesTable } from "./parts.js";
 
 const FINE = 32, COARSE = 8, LEVELS = 16; // a bitmap of 32 x 32; of each 4 x 4 of its points, how many are set
 const PEN = 30; // width of a line on the board
+const WIDER = 1; // on each side, in the bitmap: the pens of the dataset were thick
 const STEP = 8; // of the arrow keys
+/** @type {Record<string, number[]>} */
+const MOVES = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
 
 const board = /** @type {HTMLCanvasElement} */ (by("board"));
 const context = /** @type {CanvasRenderingContext2D} */ (board.getContext("2d", { willReadFrequently: true }));
@@ -25,7 +28,7 @@ function lineTo(x, y) {
   Object.assign(pen, { x, y, drawn: true });
 }
 
-/** @param {PointerEvent} event */
+/** @param {PointerEvent} event @returns {[number, number]} */
 function place(event) {
   const box = board.getBoundingClientRect();
   return [((event.clientX - box.left) * board.width) / box.width, ((event.clientY - box.top) * board.height) / box.height];
@@ -46,15 +49,18 @@ function pixels() {
     }
   }
   if (right < 0) return null;
-  const side = Math.max(bottom - top + 1, right - left + 1);
+  const side = (Math.max(bottom - top + 1, right - left + 1) * FINE) / (FINE - 2 * WIDER);
   const centre = [(left + right + 1) / 2, (top + bottom + 1) / 2];
+  const isInk = (/** @type {number} */ u, /** @type {number} */ v) => {
+    const [x, y] = [u, v].map((at, axis) => Math.floor(centre[axis] + ((at + 0.5) / FINE - 0.5) * side));
+    return x >= 0 && y >= 0 && x < width && y < height && data[4 * (y * width + x) + 3] >= 128;
+  };
   const found = new Float32Array(COARSE * COARSE);
   const each = FINE / COARSE;
   for (let v = 0; v < FINE; v++) {
     for (let u = 0; u < FINE; u++) {
-      const x = Math.floor(centre[0] + ((u + 0.5) / FINE - 0.5) * side), y = Math.floor(centre[1] + ((v + 0.5) / FINE - 0.5) * side);
-      const inside = x >= 0 && y >= 0 && x < width && y < height;
-      if (inside && data[4 * (y * width + x) + 3] >= 128) found[Math.floor(v / each) * COARSE + Math.floor(u / each)]++;
+      if ([[0, 0], [WIDER, 0], [-WIDER, 0], [0, WIDER], [0, -WIDER]].some(([du, dv]) => isInk(u + du, v + dv)))
+        found[Math.floor(v / each) * COARSE + Math.floor(u / each)]++;
     }
   }
   return found;
@@ -126,7 +132,7 @@ async function main() {
     lineTo(pen.x, pen.y);
   });
   board.addEventListener("pointermove", (event) => {
-    if (drawing) for (const one of event.getCoalescedEvents?.().length ? event.getCoalescedEvents() : [event]) lineTo(...place(one));
+    if (drawing) lineTo(...place(event));
   });
   for (const kind of ["pointerup", "pointercancel"]) {
     board.addEventListener(kind, () => {
@@ -135,10 +141,9 @@ async function main() {
     });
   }
   board.addEventListener("keydown", (event) => {
-    const moves = /** @type {Record<string, number[]>} */ ({ ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] });
-    if (moves[event.key]) {
-      const within = (/** @type {number} */ at) => Math.min(board.width, Math.max(0, at));
-      const [x, y] = [within(pen.x + STEP * moves[event.key][0]), within(pen.y + STEP * moves[event.key][1])];
+    const move = MOVES[event.key];
+    if (move) {
+      const [x, y] = [pen.x + STEP * move[0], pen.y + STEP * move[1]].map((at) => Math.min(board.width, Math.max(0, at)));
       if (pen.down) lineTo(x, y);
       else Object.assign(pen, { x, y });
     } else if (event.key === " ") {

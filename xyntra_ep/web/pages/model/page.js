@@ -17,8 +17,8 @@ const MEAN = [0.485, 0.456, 0.406], DEVIATION = [0.229, 0.224, 0.225];
 /** A picture's channels, height and width, where the input looks like one. @param {Declared} input */
 function picture({ type, shape }) {
   const [n, c, h, w] = shape?.length === 4 ? shape : [];
-  const fits = type === 1 && (c === 1 || c === 3) && typeof h === "number" && typeof w === "number" && (n === 1 || typeof n !== "number");
-  return fits ? { channels: c, height: /** @type {number} */ (h), width: /** @type {number} */ (w) } : null;
+  const sized = typeof h === "number" && typeof w === "number" && (n === 1 || typeof n !== "number");
+  return sized && type === 1 && (c === 1 || c === 3) ? { channels: c, height: h, width: w } : null;
 }
 
 /** @param {Declared} input @param {HTMLElement} box @returns {() => {data: any, dims: number[]}} */
@@ -91,7 +91,8 @@ function numbersField(input, box) {
   const shape = element("input", { type: "text", id: `shape-${input.name}`, value: declared.join(" "), inputmode: "numeric" });
   const values = element("textarea", { id: `values-${input.name}`, rows: "4", spellcheck: "false" });
   if (free) box.append(element("label", { for: shape.id }, ["Sizes"]), element("p", {}, [shape]));
-  box.append(element("label", { for: values.id }, ["Numbers, with spaces or commas between them (none: they are made up)"]), values);
+  const label = "Numbers, with spaces or commas between them (none: they are made up)";
+  box.append(element("label", { for: values.id }, [label]), values);
   return () => {
     const split = (/** @type {string} */ text) => text.split(/[\s,;[\]]+/).filter(Boolean);
     const dims = free ? split(shape.value).map(Number) : declared;
@@ -122,7 +123,8 @@ function answer(name, { data, dims }) {
       element("td", { class: "share" }, [bar(Math.abs(values[i]) / top)]),
     ]),
   );
-  const head = ["place", "value", ""].map((text) => element("th", { scope: "col", class: text === "value" ? "number" : "" }, [text]));
+  const heads = [["place", ""], ["value", "number"], ["", ""]];
+  const head = heads.map(([text, kind]) => element("th", { scope: "col", class: kind }, [text]));
   const first = data.length > width ? " of the first row" : "";
   parts.push(element("table", {}, [
     element("caption", { class: "note" }, [`The ${order.length} largest values${first}`]),
@@ -134,8 +136,9 @@ function answer(name, { data, dims }) {
 
 async function main() {
   const begun = performance.now();
-  const progress = (/** @type {number} */ done, /** @type {number} */ all) => tell(`Loading weights: ${Math.round((100 * done) / all)} %`);
-  const model = await load("plan.json", { progress });
+  const model = await load("plan.json", {
+    progress: (done, all) => tell(`Loading weights: ${Math.round((100 * done) / all)} %`),
+  });
   by("name").textContent = document.title = model.name;
   const ready = `ready in ${((performance.now() - begun) / 1000).toFixed(2)} s`;
   const where = model.target === "webgpu" ? `GPU: ${model.device} (WebGPU)` : `WebAssembly: ${model.device}`;
