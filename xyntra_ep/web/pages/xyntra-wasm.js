@@ -3,7 +3,7 @@
 
 import {
   alignUp, ARENA, arrayOf, bytesOf, CONSTANT, count, declared, fetched, fixedSizes, INIT, INPUT, LITERAL, OUTPUT, POOL, Sizes,
-  SPARE, XyntraError,
+  SPARE, timingsOf, XyntraError,
 } from "./xyntra-web.js";
 
 /** @typedef {import("./xyntra-web.js").Plan} Plan */
@@ -40,7 +40,7 @@ export class WasmRunner {
     this.plan = plan;
     this.part = part;
     this.constants = constants;
-    this.sizes = new Sizes(part, plan.inputs, 64);
+    this.sizes = new Sizes(part, 64);
     this.device = "the processor, one thread";
     this.exported = /** @type {any} */ (instance.exports);
     /** @type {WebAssembly.Memory} */ this.memory = this.exported.memory;
@@ -165,12 +165,7 @@ export class WasmRunner {
     const results = sizes.outputs.map((dims, i) => {
       return { data: arrayOf(declared(this.plan.outputs, part.outputs[i]), this.memory.buffer, outputs[i], dims), dims };
     });
-    const timing = (/** @type {Step} */ step, /** @type {number} */ i) => ({
-      label: step.label,
-      kernel: part.kernels[step.kernel],
-      ms: ms[i],
-    });
-    return { results, timings: timed ? calls.map(({ step }, i) => timing(step, i)) : null };
+    return { results, timings: timed ? timingsOf(part, calls, ms) : null };
   }
 
   close() {}

@@ -101,12 +101,11 @@ function floorDivide(a, b) {
   return a % b !== 0n && a < 0n !== b < 0n ? quotient - 1n : quotient;
 }
 
-/** A plan at the shapes of a run; it remembers the last ones. */
+/** A plan at the shapes of a run. */
 export class Sizes {
-  /** @param {Part} part @param {Declared[]} inputs @param {number} alignment  of temporaries */
-  constructor(part, inputs, alignment) {
+  /** @param {Part} part @param {number} alignment  of temporaries */
+  constructor(part, alignment) {
     this.part = part;
-    this.types = part.inputs.map((name) => inputs.find((input) => input.name === name)?.type ?? 0);
     this.alignment = alignment;
     this.key = "";
     this.number = -1; // of the alternative
@@ -119,15 +118,15 @@ export class Sizes {
     this.arenaBytes = 0;
   }
 
-  /** Whether anything changed since the last time. @param {Tensor[]} tensors  in the order of `part.inputs` */
+  /** Whether anything changed since the last time. @param {Tensor[]} tensors */
   prepare(tensors) {
     const { part } = this;
     const read = part.alternatives.flatMap((plan) => plan.symbols.filter(([kind]) => kind === 1));
     const elements = read.map(([, input, index]) => tensors[input].data[index]);
-    const key = `${tensors.map((tensor) => tensor.dims.join()).join(";")}|${elements.join()}`;
+    this.shapes = tensors.map((tensor, i) => `${part.inputs[i]} [${tensor.dims}]`).join(", ");
+    const key = `${this.shapes} ${elements}`;
     if (key === this.key) return false;
     this.key = "";
-    this.shapes = tensors.map((tensor, i) => `${part.inputs[i]} [${tensor.dims}]`).join(", ");
     tensors.forEach(({ dims }, i) => {
       if (part.ranks[i] >= 0 && dims.length !== part.ranks[i]) this.refuse(`input '${part.inputs[i]}' has ${part.ranks[i]} axes`);
     });
@@ -179,7 +178,7 @@ export class Sizes {
     const order = buffers.flatMap(([kind], b) => (kind === ARENA ? [b] : []));
     for (const b of order) this.room[b] = alignUp(this.size(buffers[b][1]) + SPARE, this.alignment);
     order.sort((a, b) => this.room[b] - this.room[a] || a - b);
-    /** @type {number[]} */ const placed = [];
+    /** @type {number[]} */ const placed = []; // by address
     this.arenaBytes = 0;
     for (const b of order) {
       let at = 0;
@@ -196,7 +195,7 @@ export class Sizes {
   }
 }
 
-/** Sizes that no input decides about, as those of packed weights. @param {Alternative} plan */
+/** Sizes that no input decides about. @param {Alternative} plan */
 export function fixedSizes(plan) {
   const { values } = evaluate(plan.sizes, plan.symbols.map(() => 0n));
   return (/** @type {number} */ size) => Number(values[size]);
@@ -227,6 +226,9 @@ function tensorOf(declared, given) {
 
 /** @param {Declared} declared @param {ArrayBuffer} memory @param {number} at @param {number[]} dims @returns {Data} */
 export const arrayOf = ({ type, bytes }, memory, at, dims) => new ARRAYS[type](memory.slice(at, at + count(dims) * bytes));
+/** @param {Part} part @param {{step: Step}[]} calls @param {number[]} ms @returns {Timing[]} */
+export const timingsOf = (part, calls, ms) =>
+  calls.map(({ step }, i) => ({ label: step.label, kernel: part.kernels[step.kernel], ms: ms[i] }));
 export const bytesOf = (/** @type {Data} */ data) => new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
 
 // -- WebGPU
@@ -260,7 +262,7 @@ class GpuRunner {
     this.part = part;
     this.gpu = gpu;
     this.constants = constants;
-    this.sizes = new Sizes(part, plan.inputs, 256);
+    this.sizes = new Sizes(part, 256);
     this.device = "";
     this.timed = false;
     this.lost = "";
@@ -486,8 +488,7 @@ class GpuRunner {
         at += bytes[i];
         return { data, dims };
       });
-      const names = this.calls.map(({ step }) => [step.label, part.kernels[step.kernel]]);
-      return { results, timings: times && (await times.read(names)) };
+      return { results, timings: times && timingsOf(part, this.calls, await times.ms()) };
     } finally {
       staging.destroy();
       times?.free();
@@ -515,10 +516,10 @@ class GpuRunner {
         encoder.resolveQuerySet(querySet, 0, 2 * steps, resolved, 0);
         encoder.copyBufferToBuffer(resolved, 0, mapped, 0, 16 * steps);
       },
-      read: async (/** @type {string[][]} */ names) => {
+      ms: async () => {
         await mapped.mapAsync(GPUMapMode.READ);
         const ns = new BigInt64Array(mapped.getMappedRange());
-        return names.map(([label, kernel], i) => ({ label, kernel, ms: Number(ns[2 * i + 1] - ns[2 * i]) / 1e6 }));
+        return Array.from({ length: steps }, (_, i) => Number(ns[2 * i + 1] - ns[2 * i]) / 1e6);
       },
       free: () => [querySet, resolved, mapped].forEach((one) => one.destroy()),
     };
