@@ -28,7 +28,9 @@ def random_rows(rng: np.random.Generator, count: int, large: bool) -> list[Row]:
     for i in range(count):
         op = int(rng.integers(len(DimOp))) if i > 3 else int(rng.integers(2))
         if op == DimOp.CONST:
-            rows.append((op, int(rng.integers(LEAST, MOST)) >> int(rng.integers(64)) if large else int(rng.integers(-9, 40)), 0, 0))
+            rows.append(
+                (op, int(rng.integers(LEAST, MOST)) >> int(rng.integers(64)) if large else int(rng.integers(-9, 40)), 0, 0)
+            )
         elif op == DimOp.SYMBOL:
             rows.append((op, int(rng.integers(3)), 0, 0))
         else:

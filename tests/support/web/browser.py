@@ -21,7 +21,8 @@ NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable"
 WEBGPU = ("--enable-unsafe-webgpu", "--enable-features=Vulkan", "--use-vulkan=swiftshader", "--use-webgpu-adapter=swiftshader")
 NO_WEBGPU = ("--disable-features=WebGPU", "--disable-gpu")
 NO_WASM = ("--js-flags=--noexpose-wasm",)
-_TIMEOUT_S = 240.0
+KEYS = {"Enter": 13, "Tab": 9, " ": 32, "Escape": 27, "ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39, "ArrowDown": 40}
+_TIMEOUT_S = 1500.0  # software compiles kernels for minutes where others work, too
 
 
 def executable() -> str | None:
@@ -36,6 +37,7 @@ class Page:
         self._browser = browser
         self._session = session
         self.errors: list[str] = []
+        self.target = ""  # what a test expects models to run on
         browser.pages[session] = self
         for domain in ("Page", "Runtime", "Log"):
             self.call(f"{domain}.enable")
@@ -55,7 +57,7 @@ class Page:
             raise AssertionError(details.get("exception", {}).get("description") or details["text"])
         return found["result"].get("value")
 
-    def until(self, condition: str, timeout_s: float = _TIMEOUT_S) -> None:
+    def until(self, condition: str, timeout_s: float = 600.0) -> None:
         """Wait until JavaScript finds ``condition`` to be true."""
         end = time.monotonic() + timeout_s
         while not self.evaluate(f"Boolean({condition})"):
@@ -76,7 +78,7 @@ class Page:
 
     def press(self, key: str) -> None:
         text = {"text": "\r"} if key == "Enter" else {}
-        code = {"Enter": 13, "Tab": 9, " ": 32}[key]
+        code = KEYS[key]
         self.call("Input.dispatchKeyEvent", type="keyDown", key=key, windowsVirtualKeyCode=code, **text)
         self.call("Input.dispatchKeyEvent", type="keyUp", key=key, windowsVirtualKeyCode=code)
 
@@ -149,7 +151,17 @@ def started(*flags: str) -> Iterator[Browser]:
         os.dup2(handed[1], 4)
 
     with tempfile.TemporaryDirectory(prefix="xyntra-browser-", ignore_cleanup_errors=True) as profile:
-        arguments = ("--headless=new", "--no-sandbox", "--no-first-run", "--hide-scrollbars", "--disable-dev-shm-usage", "--remote-debugging-pipe")
+        arguments = (
+            "--headless=new", "--no-sandbox", "--no-first-run", "--hide-scrollbars", "--disable-dev-shm-usage",
+            "--remote-debugging-pipe",
+        )  # fmt: skip
+            "--headless=new",
+            "--no-sandbox",
+            "--no-first-run",
+            "--hide-scrollbars",
+            "--disable-dev-shm-usage",
+            "--remote-debugging-pipe",
+        )
         process = subprocess.Popen(
             [program, *arguments, f"--user-data-dir={profile}", *flags, "about:blank"],
             stdout=subprocess.DEVNULL,

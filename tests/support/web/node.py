@@ -7,7 +7,6 @@ import shutil
 import subprocess
 import textwrap
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
