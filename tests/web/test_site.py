@@ -81,8 +81,12 @@ def test_functions_that_javascript_computes(tmp_path: Path) -> None:
 def test_integers_and_bools(tmp_path: Path) -> None:
     text = """g (int64[N,4] i, float[10,6] table, bool[N,1,1] keep) => (float[N,4,6] y, bool[N,4] large, int64[N,4] twice) {
         rows = Gather<axis=0>(table, i) y = Where(keep, rows, zero) large = Greater(i, five) twice = Mul(i, big) }"""
-    model = saved(tmp_path, text, zero=np.float32([0]), five=np.int64([5]), big=np.int64([1 << 40]))
-    given = {"i": RNG.integers(0, 10, (3, 4)), "table": floats(10, 6), "keep": np.array([[[True]], [[False]], [[True]]])}
+    model = saved(tmp_path, text, zero=np.zeros(1, np.float32), five=np.array([5]), big=np.array([1 << 40]))
+    given: dict[str, NDArray[Any]] = {
+        "i": RNG.integers(0, 10, (3, 4)),
+        "table": floats(10, 6),
+        "keep": np.array([[[True]], [[False]], [[True]]]),
+    }
     agree(model, tmp_path, given)
 
 

@@ -28,9 +28,8 @@ def random_rows(rng: np.random.Generator, count: int, large: bool) -> list[Row]:
     for i in range(count):
         op = int(rng.integers(len(DimOp))) if i > 3 else int(rng.integers(2))
         if op == DimOp.CONST:
-            rows.append(
-                (op, int(rng.integers(LEAST, MOST)) >> int(rng.integers(64)) if large else int(rng.integers(-9, 40)), 0, 0)
-            )
+            any_size = int(rng.integers(LEAST, MOST)) >> int(rng.integers(64))
+            rows.append((op, any_size if large else int(rng.integers(-9, 40)), 0, 0))
         elif op == DimOp.SYMBOL:
             rows.append((op, int(rng.integers(3)), 0, 0))
         else:
@@ -60,12 +59,21 @@ def test_sizes_are_pythons() -> None:
 
 
 def test_what_does_not_fit_is_the_nearest_number_and_spoiled() -> None:
-    for seed in range(200):
-        rows, symbols = random_rows(np.random.default_rng(seed), 12, large=True), [5, MOST, LEAST]
-        [answer] = evaluated(_EVALUATE, {"cases": [as_json(rows, symbols)]}) if seed < 3 else [None]
-        if answer is None:
-            break
-        assert all(LEAST <= int(value) <= MOST for value in answer["values"])
+    symbols = [5, MOST, LEAST]
+    cases = [random_rows(np.random.default_rng(seed), 12, large=True) for seed in range(300)]
+    found = evaluated(_EVALUATE, {"cases": [as_json(rows, symbols) for rows in cases]})
+    spoiled = 0
+    for rows, answer in zip(cases, found, strict=True):
+        values = [int(value) for value in answer["values"]]
+        assert all(LEAST <= value <= MOST for value in values)
+        want = evaluate_rows(rows, symbols)
+        first = next((i for i, value in enumerate(want) if not LEAST <= value <= MOST), len(rows))
+        assert (values[:first], any(answer["spoiled"][:first])) == (want[:first], False)
+        if first < len(rows):
+            spoiled += 1
+            assert answer["spoiled"][first]
+            assert values[first] == (MOST if want[first] > 0 and rows[first][0] not in (5, 6) else LEAST)
+    assert spoiled > 30
 
 
 @pytest.mark.parametrize(

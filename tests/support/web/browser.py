@@ -155,13 +155,6 @@ def started(*flags: str) -> Iterator[Browser]:
             "--headless=new", "--no-sandbox", "--no-first-run", "--hide-scrollbars", "--disable-dev-shm-usage",
             "--remote-debugging-pipe",
         )  # fmt: skip
-            "--headless=new",
-            "--no-sandbox",
-            "--no-first-run",
-            "--hide-scrollbars",
-            "--disable-dev-shm-usage",
-            "--remote-debugging-pipe",
-        )
         process = subprocess.Popen(
             [program, *arguments, f"--user-data-dir={profile}", *flags, "about:blank"],
             stdout=subprocess.DEVNULL,
