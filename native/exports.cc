@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "copy_timing.h"
-#include "cuda_device.h"
 #include "cuda_presence.h"
+#include "device.h"
 #include "factory.h"
 #include "file_pages.h"
 #include "hash128.h"
@@ -212,9 +212,9 @@ int xyntra_cuda_at_hand(const char* gpus) noexcept {
   }
 }
 
-uint64_t xyntra_cuda_devices(char* buffer, uint64_t capacity) noexcept {
+uint64_t xyntra_devices(const char* prefix, char* buffer, uint64_t capacity) noexcept {
   try {
-    const std::string devices = xyntra::CudaDevice::list();
+    const std::string devices = xyntra::DeviceApi::list(prefix);
     std::memcpy(buffer, devices.data(), std::min<std::size_t>(devices.size(), capacity));
     return devices.size();
   } catch (const std::exception&) {

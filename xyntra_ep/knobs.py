@@ -103,6 +103,7 @@ class Knobs:
     jobs: int = dataclasses.field(default_factory=lambda: _cpus())  # XYNTRA_JOBS: compilers at a time
     config: Path | None = None  # XYNTRA_CONFIG: options file, instead of ./fusion.toml
     cuda_devices: int | None = None  # XYNTRA_CUDA_DEVICES: how many there are, where native/cuda/cuda_presence.cc cannot see it
+    wgpu_library: Path | None = None  # XYNTRA_WGPU_LIBRARY: wgpu-native's library, if not the package's (native code reads it)
     trials: bool = True  # XYNTRA_TRIALS=0: a GPU is used without trying our kernels on it before
     avoid: tuple[str, ...] = ()  # XYNTRA_AVOID: kernel variants for GPUs that are not to be chosen, apart by commas
     zoo_dir: Path | None = None  # XYNTRA_ZOO_DIR: where zoo/cache.py keeps models
@@ -175,6 +176,7 @@ _READERS: dict[str, Callable[[str], object]] = {
     "jobs": _jobs,
     "avoid": lambda text: tuple(name.strip() for name in text.split(",") if name.strip()),
     "cuda_devices": lambda text: parse_int(text, least=0),
+    "wgpu_library": Path,
     "config": lambda text: Path(text).expanduser(),
     "prebuilt_dir": lambda text: Path(text).expanduser(),
     "zoo_dir": Path,

@@ -75,7 +75,8 @@ std::string identity_of(int ordinal) {
 
 const DeviceApi kApi(
     CudaDevice::kPrefix,
-    [](const std::string& identity) -> std::unique_ptr<const Device> { return CudaDevice::open(identity); }, identity_of);
+    [](const std::string& identity) -> std::unique_ptr<const Device> { return CudaDevice::open(identity); }, CudaDevice::list,
+    identity_of);
 
 }  // namespace
 

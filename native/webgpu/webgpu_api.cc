@@ -27,7 +27,7 @@ Told& told() {
 }
 
 std::string library_path() {
-  const char* const given = std::getenv("XYNTRA_WEBGPU_LIBRARY");
+  const char* const given = std::getenv("XYNTRA_WGPU_LIBRARY");
   if (given != nullptr && *given != '\0') return given;
   const std::lock_guard lock(told().mutex);
   return told().path.empty() ? "libwgpu_native.so" : told().path;

@@ -266,7 +266,7 @@ struct Api {
   void (*QuerySetRelease)(Queries);
 };
 
-// Where the library is, before it is asked for; the environment's XYNTRA_WEBGPU_LIBRARY comes first. Without either it is
+// Where the library is, before it is asked for; the environment's XYNTRA_WGPU_LIBRARY comes first. Without either it is
 // libwgpu_native.so, where the system's loader finds it.
 void set_library(const std::string& path);
 

@@ -17,7 +17,7 @@ from tests.tolerances import difference
 from xyntra_ep import explain
 
 pytestmark = pytest.mark.native
-DEVICES = [pytest.param(name, marks=pytest.mark.device(name)) for name in ("opencl", "cuda")]
+DEVICES = [pytest.param(name, marks=pytest.mark.device(name)) for name in ("opencl", "webgpu", "cuda")]
 SHARDS, FEW = 120, 40
 MIN_FEW = 6  # a change that makes operators decline must not pass unseen
 

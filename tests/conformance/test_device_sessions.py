@@ -17,7 +17,14 @@ from xyntra_zoo import ZooModel, model_path, zoo
 
 pytestmark = [pytest.mark.native]
 
-CASES = [("opencl", "fp32", 1e-4), ("cuda", "fp32", 1e-4), ("cuda", "bf16", 2e-2), ("cuda", "fp16", 2e-2), ("cuda", "tf32", 5e-3)]
+CASES = [
+    ("opencl", "fp32", 1e-4),
+    ("webgpu", "fp32", 1e-4),
+    ("cuda", "fp32", 1e-4),
+    ("cuda", "bf16", 2e-2),
+    ("cuda", "fp16", 2e-2),
+    ("cuda", "tf32", 5e-3),
+]
 # A driver that compiles for a CPU takes its time: these are quick enough for every day.
 QUICK = frozenset({"gpt2-decode-tiny", "vit-tiny16-tiny"})
 FLOAT = [model for model in zoo if not model.float_model]  # GPU kernels compute no quantised ones

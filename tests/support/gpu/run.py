@@ -2,6 +2,7 @@
 
 check_on_opencl(program, [x], [w], max_err=1e-6)     # against core_ir.interpreter, in float64
 check_on_webgpu(program, [x], [w], max_err=1e-6)     # the same for WebGPU's kernels
+check_on_metal(program, [x], [w], max_err=1e-6)      # the same for Metal's kernels, on the host (metal/shim.h)
 check_simulated(program, [x], [w], max_err=1e-6)     # the same for CUDA's kernels, in gpu/simulated.py
 compile_for_cuda(program)                            # every kernel, for each architecture
 
@@ -21,13 +22,15 @@ from numpy.typing import NDArray
 from tests.support.gpu.opencl_queue import Queue
 from tests.support.gpu.simulated import SimulatedGpu, Tensor
 from tests.support.gpu.webgpu_queue import Queue as WebGpuQueue
+from tests.support.metal.host import MetalOnHost
 from tests.support.run_program import compare
+from xyntra_ep.tracea.backends.metal import APPLE_GPU
 from xyntra_ep.tracea.core_ir.dims import evaluate
 from xyntra_ep.tracea.core_ir.dtypes import to_float64
 from xyntra_ep.tracea.core_ir.interpreter import interpret
 from xyntra_ep.tracea.core_ir.ops import Program, Value, ValueKind
 from xyntra_ep.tracea.doctor.variants import AnyVariant, by_op, gpu_variants
-from xyntra_ep.tracea.emitters import cuda, opencl, webgpu
+from xyntra_ep.tracea.emitters import cuda, metal, opencl, webgpu
 from xyntra_ep.tracea.planning.builder import OpBuilder
 from xyntra_ep.tracea.planning.plan import BufferKind, PlannedProgram, PlanTensor
 from xyntra_ep.tracea.planning.planner import plan_program
@@ -76,8 +79,9 @@ def check_on_opencl(
     gpu: Gpu = ANY_GPU,
 ) -> None:
     """Assert that the generated code agrees with the interpreter; ``max_err`` as in run_program."""
-    planned = plan_for(program, gpu, variants)
-    _compare(planned, run_planned(planned, inputs, constants), interpret(program, inputs, constants), max_err)
+    planned = plan_for(program, gpu, variants, emit=opencl.emit)
+    got = run_planned(planned, inputs, constants, _OpenCl())
+    _compare(planned, got, interpret(program, inputs, constants), max_err)
 
 
 def check_on_webgpu(
@@ -91,7 +95,23 @@ def check_on_webgpu(
 ) -> None:
     """The same on the first adapter of WebGPU."""
     planned = plan_for(program, gpu, variants, emit=webgpu.emit)
-    _compare(planned, run_planned(planned, inputs, constants, _WebGpu()), interpret(program, inputs, constants), max_err)
+    got = run_planned(planned, inputs, constants, _WebGpu())
+    _compare(planned, got, interpret(program, inputs, constants), max_err)
+
+
+def check_on_metal(
+    program: Program,
+    inputs: Sequence[Array],
+    constants: Sequence[Array],
+    max_err: float,
+    *,
+    variants: Iterable[AnyVariant] | None = None,
+    gpu: Gpu = APPLE_GPU,
+) -> None:
+    """The same for kernels made for Apple's GPUs."""
+    planned = plan_for(program, gpu, variants, emit=metal.emit)
+    got = run_planned(planned, inputs, constants, MetalOnHost(planned.kernels))
+    _compare(planned, got, interpret(program, inputs, constants), max_err)
 
 
 def check_simulated(

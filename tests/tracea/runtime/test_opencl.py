@@ -11,8 +11,7 @@ import pytest
 from tests.support.gpu.opencl_queue import Queue
 from xyntra_ep.errors import CompileError
 from xyntra_ep.tracea.backends.opencl import OpenCl
-from xyntra_ep.tracea.runtime.opencl import BROKEN, NO_DRIVER, NO_PACKAGE, read_survey, survey
-from xyntra_ep.tracea.runtime.driver_compiler import DriverCompiler
+from xyntra_ep.tracea.runtime.opencl import BROKEN, NO_DRIVER, NO_PACKAGE, compiler, read_survey, survey
 from xyntra_ep.tracea.runtime.opencl_probe import MARK
 from xyntra_ep.tracea.runtime.process import Outcome
 
@@ -80,5 +79,5 @@ def test_a_working_device() -> None:
 
 
 def test_programs_of_two_drivers_never_meet() -> None:
-    salts = {DriverCompiler(library=Path("lib.so"), device=f"P / D / {driver}", suffix=".clbin", name="the OpenCL driver").salt(()) for driver in (1, 2)}
+    salts = {compiler(Path("lib.so"), f"P / D / {driver}").salt(()) for driver in (1, 2)}
     assert len(salts) == 2

@@ -29,6 +29,8 @@ from xyntra_ep.tracea.semantic_ir.gpu.nodes import (
 from xyntra_ep.tracea.semantic_ir.gpu.shared_memory import shared_layout
 from xyntra_ep.tracea.semantic_ir.gpu.warpgroup_nodes import Roles
 from xyntra_ep.tracea.semantic_ir.nodes import (
+    BLOCK,
+    THREAD,
     Elem,
     Function,
     Gather,
@@ -64,6 +66,9 @@ class Dialect:
     stored element to a float and back, or, where only memory converts, ``load`` and ``store`` do it at address {p} in {space}, of
     one element or of a packet: {n} floats, aligned as {a} says; both are empty for one. ``packets``: types with a vector of {n}
     elements to move at once; ``part`` is its element {i}.
+
+    Where a language says of each argument what it is, ``buffer`` and ``sizes`` do, and ``positions`` are the last ones, of which
+    ``block`` and ``thread`` are made. ``names``: variables that the language does not let be called so.
     """
 
     long: str
@@ -96,6 +101,12 @@ class Dialect:
     subgroup_xor: str = ""  # {v}, {mask}
     load_fragments: str = ""  # {variables}, {p}, {transposed}: _transposed or nothing
     fragment_dot: str = ""  # {dtype}, {values}: c, a, b
+    prelude: str = ""  # what every kernel begins with
+    names: Mapping[str, str] = field(default_factory=dict)
+    buffer: str = "{argument}"  # one: the {argument} as C has it, the {index}-th
+    sizes: str = ""  # one argument that all sizes are in, the {index}-th; empty where each is an argument
+    size: str = ""  # the {index}-th of these
+    positions: tuple[str, ...] = ()
     tensor: str = ""  # an argument: the map of a tensor, {name}
     given: str = ""  # shared memory that a launch gives: {name}, {alignment}; empty where a kernel declares all it has
     go: str = ""  # a last argument; with 0 a launch does nothing: one for drivers that compile at the first. Of kernels
@@ -129,9 +140,13 @@ class GpuTarget:
     # -- text around the walk
 
     def definitions(self) -> list[Definition]:
+        prelude = self.dialect.prelude
         return [
-            Definition(text=f"{text}\n", name=name.rstrip("("), is_type=name in self._types)
-            for name, text in self._helpers.items()
+            *([Definition(text=prelude, name=prelude, is_type=True)] if prelude else ()),
+            *(
+                Definition(text=f"{text}\n", name=name.rstrip("("), is_type=name in self._types)
+                for name, text in self._helpers.items()
+            ),
         ]
 
     def qualifiers(self, function: Function) -> str:
@@ -146,22 +161,33 @@ class GpuTarget:
         return f"{self.pointer(kind)}{var.name}" if isinstance(kind, PointerType) else f"{self.type(kind)} {var.name}"
 
     def kernel_head(self, kernel: Kernel) -> list[str]:
-        buffers = [f"{self.pointer(PointerType(b.dtype, b.writable))}{b.name}" for b in kernel.buffers]
+        dialect = self.dialect
+        plain = [f"{self.pointer(PointerType(b.dtype, b.writable))}{b.name}" for b in kernel.buffers]
+        buffers = [dialect.buffer.format(argument=argument, index=i) for i, argument in enumerate(plain)]
         waits = any(isinstance(s, SharedArray) for s in kernel.body)
-        go = self.dialect.not_go if waits else self.dialect.go
-        tensors = [self.use(self.dialect.tensor.format(name=m.name)) for m in kernel.maps]
+        go = dialect.not_go if waits else dialect.go
+        tensors = [self.use(dialect.tensor.format(name=m.name)) for m in kernel.maps]
         numbers = [f"const int {name}" for name in (*kernel.params, *([go] if go else ()))]
-        arguments = ", ".join([*buffers, *tensors, *numbers])
+        found: list[str] = []  # in what is one argument
+        if dialect.sizes and numbers:
+            found = [f"  {number} = {dialect.size.format(index=i)};" for i, number in enumerate(numbers)]
+            numbers = [dialect.sizes.format(index=len(buffers))]
+        arguments = ", ".join([*buffers, *tensors, *numbers, *dialect.positions])
         # Who changes how many registers its threads have must have a multiprocessor to itself.
         threads = f"{kernel.threads}, 1" if isinstance(kernel.body[-1], Roles) else str(kernel.threads)
         if kernel.cluster > 1:
             threads = f"{threads}) __cluster_dims__({kernel.cluster}, 1, 1"
         return [
-            self.dialect.kernel.format(name=kernel.name, threads=threads, arguments=arguments) + " {",
+            dialect.kernel.format(name=kernel.name, threads=threads, arguments=arguments) + " {",
             *([f"  if (!{go}) return;"] if go and not waits else ()),
-            f"  const int block = {self.dialect.block};",
-            f"  const int thread = {self.dialect.thread};",
+            *found,
+            f"  const int {self.name(BLOCK.name)} = {dialect.block};",
+            f"  const int {self.name(THREAD.name)} = {dialect.thread};",
         ]
+
+    def name(self, name: str) -> str:
+        """What a variable of this name is called."""
+        return self.dialect.names.get(name, name)
 
     def array(self, var: Var, dtype: DType, count: int) -> str:
         return f"{self.storage(dtype)} {var.name}[{count}];"
@@ -251,7 +277,7 @@ class GpuPrinter(CPrinter):
         self._dialect = dialect
         self._given: Mapping[str, int] = {}  # where arrays lie in what the launch gives
         self._packets = 0
-        self._visit |= {Gather: self._gather, SubgroupXor: self._subgroup_xor}
+        self._visit |= {Gather: self._gather, SubgroupXor: self._subgroup_xor, Var: lambda e: self.target.name(e.name)}
 
     def kernel(self, kernel: Kernel) -> Definitions:
         layout = shared_layout(kernel)
@@ -426,4 +452,4 @@ class GpuPrinter(CPrinter):
         return f"{self.target.helper('min', kind)}({low}, {count})"
 
     def _subgroup_xor(self, e: SubgroupXor) -> str:
-        return self._dialect.subgroup_xor.format(v=self.expr(e.value), mask=e.mask)
+        return self.target.use(self._dialect.subgroup_xor).format(v=self.expr(e.value), mask=e.mask)

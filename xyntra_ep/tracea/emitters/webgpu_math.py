@@ -1,7 +1,7 @@
 """Functions of floats in WGSL, whose own are promised to few digits (`sin` to 2^-11) or to none.
 
-Polynomials are those of Cephes' single-precision library (Moshier, cephes/single): a few units in the last place. Infinity and NaN
-are written by bits that no compiler sees, since WGSL has no constants of them.
+Polynomials are those of Cephes' single-precision library (Moshier, cephes/single): a few units in the last place. Infinity and
+NaN are written by bits that no compiler sees, since WGSL has no constants of them.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ HELPERS: Final = {
     "xy_max_f32(": "fn xy_max_f32(a: f32, b: f32) -> f32 { return select(b, a, a > b && !xy_is_nan(b)); }",
     "xy_sin_near(": "fn xy_sin_near(r: f32) -> f32 { let s = r * r; "
     "return ((-1.9515295891e-4 * s + 8.3321608736e-3) * s - 1.6666654611e-1) * s * r + r; }",
-    "xy_cos_near(": "fn xy_cos_near(r: f32) -> f32 { let s = r * r; return ((2.443315711809948e-5 * s - 1.388731625493765e-3) * s "
-    "+ 4.166664568298827e-2) * s * s - 0.5 * s + 1.0; }",
+    "xy_cos_near(": "fn xy_cos_near(r: f32) -> f32 { let s = r * r; "
+    "return ((2.443315711809948e-5 * s - 1.388731625493765e-3) * s + 4.166664568298827e-2) * s * s - 0.5 * s + 1.0; }",
     # x - n pi / 2 by four parts of pi / 2, the first three of few bits, so that their products are exact up to n = 2^15.
     "xy_quarter(": "fn xy_quarter(x: f32, n: f32) -> f32 "
     "{ return (((x - n * 1.5703125) - n * 4.837512969970703e-4) - n * 7.549533434212208e-8) - n * 2.5633441515945e-12; }",
@@ -62,7 +62,8 @@ HELPERS: Final = {
   let t = clamp(x, -150.0, 89.0);
   let n = round(t * 1.442695040888963);
   let r = (t - n * 0.693359375) + n * 2.12194440e-4;
-  let p = ((((1.9875691500e-4 * r + 1.3981999507e-3) * r + 8.3334519073e-3) * r + 4.1665795894e-2) * r + 1.6666665459e-1) * r + 0.5;
+  let p = ((((1.9875691500e-4 * r + 1.3981999507e-3) * r + 8.3334519073e-3) * r + 4.1665795894e-2) * r
+    + 1.6666665459e-1) * r + 0.5;
   let half = i32(n) / 2;
   let low = bitcast<f32>((half + 127) << 23u);
   let high = bitcast<f32>((i32(n) - half + 127) << 23u);
@@ -82,7 +83,7 @@ HELPERS: Final = {
     - 1.6668057665e-1) * f + 2.0000714765e-1) * f - 2.4999993993e-1) * f + 3.3333331174e-1) * f * z;
   return (f + (p - n * 2.12194440e-4 - 0.5 * z)) + n * 0.693359375;
 }""",
-    # Near 0 by the series of the area tangent: what rounding 1 + x takes away cannot be got back where compilers may reorder sums.
+    # Near 0 by the series of the area tangent: what rounding 1 + x takes away is lost where compilers may reorder sums.
     "xy_log1p(": """fn xy_log1p(x: f32) -> f32 {
   if (!(abs(x) < 0.25)) { return xy_log(1.0 + x); }
   let s = x / (2.0 + x);
@@ -91,7 +92,8 @@ HELPERS: Final = {
 }""",
     "xy_expm1(": """fn xy_expm1(x: f32) -> f32 {
   if (abs(x) > 0.5) { return xy_exp(x) - 1.0; }
-  return x + x * x * (0.5 + x * (1.6666665459e-1 + x * (4.1665795894e-2 + x * (8.3334519073e-3 + x * (1.3981999507e-3 + x * 1.9875691500e-4)))));
+  return x + x * x * (0.5 + x * (1.6666665459e-1 + x * (4.1665795894e-2 + x * (8.3334519073e-3
+    + x * (1.3981999507e-3 + x * 1.9875691500e-4)))));
 }""",
     "xy_sinh(": """fn xy_sinh(x: f32) -> f32 {
   let a = abs(x);

@@ -1,9 +1,15 @@
-"""The result of a search for devices."""
+"""A search for devices, and its result."""
 
 from __future__ import annotations
 
+import sys
+import tempfile
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Generic, Protocol, TypeVar
+
+from xyntra_ep.tracea.runtime.children import devices_child
+from xyntra_ep.tracea.runtime.process import Outcome, run_all
 
 
 class Surveyed(Protocol):
@@ -29,3 +35,12 @@ class Survey(Generic[D]):
     @property
     def working(self) -> tuple[D, ...]:
         return tuple(d for d in self.devices if not d.problem)
+
+
+def asked(library: Path, prefix: str, limit_s: float) -> Outcome:
+    """What a process of its own has said (`children/devices_child.py`): a driver may hang or take the process along when it is
+    asked. ``library``: libxyntra_ep.so, which asks; ``prefix``: with what the identities of such devices begin."""
+    with tempfile.TemporaryDirectory() as folder:
+        command = [sys.executable, devices_child.__file__, str(library), prefix]
+        [outcome] = run_all([command], folder=Path(folder), parallel=1, timeout_s=limit_s)
+    return outcome

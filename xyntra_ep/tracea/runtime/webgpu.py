@@ -1,25 +1,24 @@
 """Adapters of WebGPU: which there are, and whether they work.
 
-The library is wgpu-native, which the package wgpu brings. A driver behind it may hang or take the process along when it is asked, so
-``survey`` asks in a process of its own (`children/webgpu_child.py`).
+The library is wgpu-native, which the package wgpu brings.
 """
 
 from __future__ import annotations
 
 import ctypes
 import importlib.util
-import sys
-import tempfile
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from xyntra_ep import knobs
 from xyntra_ep.tracea.runtime import process
-from xyntra_ep.tracea.runtime.children import webgpu_child
-from xyntra_ep.tracea.runtime.process import Outcome, run_all
-from xyntra_ep.tracea.runtime.survey import Survey
+from xyntra_ep.tracea.runtime.children import devices_child
+from xyntra_ep.tracea.runtime.process import Outcome
+from xyntra_ep.tracea.runtime.survey import Survey, asked
 
-VARIABLE = "XYNTRA_WEBGPU_LIBRARY"  # where native code looks for the library (native/webgpu/webgpu_api.h)
+PREFIX = "WebGPU / "  # of identities (native/webgpu/webgpu_device.h)
+VARIABLE = "XYNTRA_WGPU_LIBRARY"  # where native code looks for the library (native/webgpu/webgpu_api.h)
 NO_PACKAGE = "pip install 'xyntra-ep[webgpu]'"
 NO_DRIVER = "install the GPU's Vulkan driver, or `apt install mesa-vulkan-drivers` to run on the CPU"
 _LIMIT_S = 60.0
@@ -50,7 +49,9 @@ class WebGpuSurvey(Survey[WebGpuDevice]):
 
 
 def library_path() -> str:
-    """The library of the package wgpu; empty without it. It is not loaded."""
+    """The library that the environment names, or that of the package wgpu; empty without either. It is not loaded."""
+    if (given := knobs.current().wgpu_library) is not None:
+        return str(given)
     try:
         found = importlib.util.find_spec("wgpu")
     except (ImportError, ValueError):
@@ -69,7 +70,7 @@ def tell(library: ctypes.CDLL) -> str:
 
 
 def gpu_at_hand(devices: Path = Path("/dev/dri")) -> bool:
-    """Whether a GPU and the package seem to be there; no driver is asked. ``devices``: where Linux shows GPUs that can compute."""
+    """Whether a GPU and the package seem to be there; no driver is asked. ``devices``: where Linux shows GPUs."""
     return any(devices.glob("renderD*")) and bool(library_path())
 
 
@@ -77,15 +78,12 @@ def gpu_at_hand(devices: Path = Path("/dev/dri")) -> bool:
 def survey(library: Path, limit_s: float = _LIMIT_S) -> WebGpuSurvey:
     """All adapters, each tried, once a process; ``library``: libxyntra_ep.so, which asks; ``limit_s``: for the answer."""
     tell(ctypes.CDLL(str(library)))
-    with tempfile.TemporaryDirectory() as folder:
-        command = [sys.executable, webgpu_child.__file__, str(library)]
-        [outcome] = run_all([command], folder=Path(folder), parallel=1, timeout_s=limit_s)
-    return read_survey(outcome)
+    return read_survey(asked(library, PREFIX, limit_s))
 
 
 def read_survey(outcome: Outcome) -> WebGpuSurvey:
     """What the child has said."""
-    said = outcome.said(webgpu_child.MARK)
+    said = outcome.said(devices_child.MARK)
     if not said:
         why = f"asking for WebGPU's adapters {outcome.problem or 'gave no answer'}"
         return WebGpuSurvey(missing=why, remedy=NO_DRIVER, lasting=False)

@@ -1,4 +1,4 @@
-"""Has a device's driver compile a program, as a program of its own that imports nothing of ours: a broken driver may end the process.
+"""Has a device's driver compile a program, as a program of its own that imports nothing of ours: a broken driver may end it.
 
 driver_child.py LIBRARY DEVICE OPTIONS SOURCE OUTPUT      exit status 1 and the driver's log when it fails
 """
