@@ -31,11 +31,6 @@ def without_gpu() -> Iterator[Browser]:
 
 
 @pytest.fixture(scope="session")
-def without_both() -> Iterator[Browser]:
-    yield from _started(*browser.NO_WEBGPU, *browser.NO_WASM)
-
-
-@pytest.fixture(scope="session")
 def screenshots() -> Path:
     """Where they are kept, for people to look at."""
     return ROOT / "build" / "web"

@@ -20,7 +20,6 @@ NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable"
 # WebGPU by Vulkan in software, on a machine without a GPU.
 WEBGPU = ("--enable-unsafe-webgpu", "--enable-features=Vulkan", "--use-vulkan=swiftshader", "--use-webgpu-adapter=swiftshader")
 NO_WEBGPU = ("--disable-features=WebGPU", "--disable-gpu")
-NO_WASM = ("--js-flags=--noexpose-wasm",)
 KEYS = {"Enter": 13, "Tab": 9, " ": 32, "Escape": 27, "ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39, "ArrowDown": 40}
 _TIMEOUT_S = 1500.0  # software compiles kernels for minutes where others work, too
 
@@ -44,6 +43,10 @@ class Page:
 
     def call(self, method: str, **params: Any) -> Any:
         return self._browser.call(method, params, self._session)
+
+    def begin_with(self, script: str) -> None:
+        """JavaScript that runs before that of any page."""
+        self.call("Page.addScriptToEvaluateOnNewDocument", source=script)
 
     def open(self, url: str) -> None:
         self.call("Page.navigate", url=url)

@@ -412,7 +412,7 @@ class GpuRunner {
         return whole(this.fixed[sizes.number][b]);
       }),
     );
-    // No dispatch may have two bindings of the same memory. What a kernel writes is bound last, so others are read, from a copy.
+    // No dispatch may have two bindings of the same memory. Plans write nothing in place here: what is bound twice is read.
     const twice = bindings.map((all) => all.filter((one, k) => all.some((other, l) => l > k && overlap(one, other))));
     const aside = Math.max(...twice.map((all) => all.reduce((sum, one) => sum + alignUp(one.size, 256), 0)), 0);
     const scratch = this.keep("aside", aside, WORKED_ON);
