@@ -23,10 +23,10 @@ from xyntra_ep.provider.planner import planner_of
 from xyntra_ep.tracea.backends import DeviceTarget
 from xyntra_ep.tracea.doctor.policy import Policy
 from xyntra_ep.tracea.interface.context import Context
+from xyntra_ep.tracea.interface.kernel_texts import KernelTexts
 from xyntra_ep.tracea.interface.tuning.model import TuningRequest
 from xyntra_ep.tracea.planning.manifest import IslandEntry
 from xyntra_ep.tracea.runtime.kernel_source import KernelSource
-from xyntra_ep.tracea.runtime.kernel_texts import KernelTexts
 from xyntra_ep.tracea.semantic_ir.capabilities import Capabilities
 
 _SHOWN = 5  # nodes that hinder, in a message

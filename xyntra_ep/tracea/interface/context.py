@@ -17,6 +17,7 @@ from xyntra_ep.tracea.doctor.policy import Policy
 from xyntra_ep.tracea.doctor.profile import Ceilings, Machine, capabilities, this_machine
 from xyntra_ep.tracea.doctor.variants import VariantTable, cpu_variants
 from xyntra_ep.tracea.emitters.cpu import emit
+from xyntra_ep.tracea.interface.kernel_texts import KernelTexts
 from xyntra_ep.tracea.interface.plan_kernel import KernelPlan, plan_kernel
 from xyntra_ep.tracea.kernels.variant import BuildContext
 from xyntra_ep.tracea.optimizer.tuning_cache import (
@@ -40,7 +41,6 @@ from xyntra_ep.tracea.runtime.cache_root import CacheRoot, open_root
 from xyntra_ep.tracea.runtime.compilers import Compiler, find_compiler, target_flags
 from xyntra_ep.tracea.runtime.kernel_cache import KernelCache
 from xyntra_ep.tracea.runtime.kernel_files import Hash128, KernelCompiler
-from xyntra_ep.tracea.runtime.kernel_texts import KernelTexts
 from xyntra_ep.tracea.semantic_ir.capabilities import Capabilities
 
 

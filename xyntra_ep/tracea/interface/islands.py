@@ -15,6 +15,7 @@ from xyntra_ep.tracea.core_ir.dims import Size, assuming, expected, typical
 from xyntra_ep.tracea.core_ir.ops import Attention, Conv, Gemm, Product, Program
 from xyntra_ep.tracea.interface.compiled import device_kernel
 from xyntra_ep.tracea.interface.context import Context
+from xyntra_ep.tracea.interface.kernel_texts import KernelTexts
 from xyntra_ep.tracea.kernels.shared.causal_mask import find_causal_sum
 from xyntra_ep.tracea.planning.literals import with_literals
 from xyntra_ep.tracea.planning.manifest import (
@@ -36,7 +37,6 @@ from xyntra_ep.tracea.runtime.cache_root import KERNELS
 from xyntra_ep.tracea.runtime.kernel_cache import Compilation, KernelCache
 from xyntra_ep.tracea.runtime.kernel_files import CompiledKernel
 from xyntra_ep.tracea.runtime.kernel_source import KernelSource
-from xyntra_ep.tracea.runtime.kernel_texts import KernelTexts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
