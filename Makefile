@@ -17,6 +17,7 @@
 #   make test-tsan     the same under ThreadSanitizer: many threads
 #   make fuzz          libFuzzer on what reads foreign bytes, FUZZ_SECONDS for each program
 #   make test-exports  models exported from PyTorch and transformers, against ONNX Runtime's CPU provider
+#   make test-web      pages in a browser, against ONNX Runtime: Chromium, Node, clang with lld
 #   make clean         forget all of the above
 #
 # .venv holds an editable install, so commands and tests both run this checkout, and `make native` puts the library
@@ -39,11 +40,11 @@ PREFER := $(CURDIR)/$(BIN)
 CHECKED := build/bench
 NEWEST  := $(lastword $(sort $(wildcard reports/results/zoo-*.json)))
 
-.PHONY: zoo test test-slow test-neon test-isa lint dev native prebuilt wheel test-wheel test-bench hunt test-exports test-asan test-tsan fuzz clean help
+.PHONY: zoo test test-slow test-neon test-isa lint dev native prebuilt wheel test-wheel test-bench hunt test-exports test-web test-asan test-tsan fuzz clean help
 .DEFAULT_GOAL := help
 
 help:
-	@sed -n '3,20s/^# *//p' Makefile
+	@sed -n '3,21s/^# *//p' Makefile
 
 zoo: $(VENV)/.bench native
 	$(BIN)/bench run zoo $(ZOO_ARGS)
@@ -91,6 +92,10 @@ hunt: $(VENV)/.test native
 
 test-exports: $(VENV)/.torch native
 	$(BIN)/python -m pytest -m torch $(PYTEST_ARGS)
+
+# Screenshots are left in build/web.
+test-web: $(VENV)/.test native
+	$(BIN)/python -m pytest $(PYTEST_ARGS) tests/web
 
 # docs/soundness.md. Each builds what it needs in a folder of its own and leaves xyntra_ep/ as it is.
 test-asan: $(VENV)/.test

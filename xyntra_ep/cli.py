@@ -84,6 +84,7 @@ _EXAMPLES = {
     "fuse": "xyntra fuse model.onnx -o fused.onnx",
     "compare": "xyntra compare model.onnx --dim batch=4 --option precision=bf16",
     "compile": "xyntra compile model.onnx -o compiled.onnx --isa avx2,avx512,amx",
+    "web": "xyntra web model.onnx -o site --dim batch=1",
     "trace": "xyntra trace model.onnx -o trace.json --runs 20 --dim batch=4",
     "top": "xyntra top -- python serve.py",
     "tune": "xyntra tune model.onnx --time 120 --dim batch=8",
@@ -140,6 +141,12 @@ def _parser() -> tuple[Parser, Mapping[str, Parser]]:
     compile_.add_argument("--digest", type=Path, metavar="FILE", help="write SHA-256 digests for the option compiled_digest")
     compile_.add_argument("--force", action="store_true", help="write over a file that is there")
     _options(compile_, "as in a session")
+    web = command("web", "write a folder with a page that runs a model in browsers, on their GPUs or by WebAssembly", _web)
+    web.add_argument("model", type=Path)
+    web.add_argument("-o", "--output", type=Path, required=True, metavar="FOLDER", help="the folder to write")
+    web.add_argument("--page", default="model", metavar="NAME", help="the page: model, digits, or a folder with one (model)")
+    _dims(web, "fixed in the plan")
+    _options(web, "as in a session")
     tune = command("tune", "find the fastest kernels for a model on this machine, and keep them for sessions", _tune)
     tune.add_argument("model", type=Path, nargs="?")
     tune.add_argument("--time", type=age_s, default=120.0, metavar="TIME", help="to spend at most, as in 120s or 5m (120s)")
@@ -335,6 +342,14 @@ def _compile(chosen: argparse.Namespace) -> int:
         force=chosen.force,
     )
     _print(found, found, chosen)
+    return 0
+
+
+def _web(chosen: argparse.Namespace) -> int:
+    from xyntra_ep.web.site import make_site
+
+    found = make_site(chosen.model, chosen.output, page=chosen.page, options=pairs(chosen.option, "-O"), **_sizes(chosen))
+    _print(found, {**_fields(found), "sizes": found.sizes}, chosen)
     return 0
 
 

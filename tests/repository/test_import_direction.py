@@ -34,7 +34,8 @@ STORED = tuple(
 # Who imports whom. What a layer may import is everything that its arrows lead to.
 ARROWS: dict[str, tuple[str, ...]] = {
     "xyntra_ep": ("xyntra_ep.diagnostics", "xyntra_ep.frameworks", "xyntra_ep.provider"),  # the lazy face
-    "xyntra_ep.cli": ("xyntra_ep", "xyntra_ep.diagnostics", "xyntra_ep.frameworks"),
+    "xyntra_ep.cli": ("xyntra_ep", "xyntra_ep.diagnostics", "xyntra_ep.frameworks", "xyntra_ep.web"),
+    "xyntra_ep.web": ("xyntra_ep.diagnostics",),
     "xyntra_ep.diagnostics": ("xyntra_ep.provider", "xyntra_custom_ops"),
     "xyntra_ep.frameworks": ("xyntra_ep.provider",),
     "xyntra_ep.provider": ("xyntra_ep.fusion",),

@@ -142,3 +142,7 @@ class DeviceBackend(Backend, Generic[D]):
         """A device that need not be here, for which kernels are planned and compiled; None where the backend knows none so.
         Raises ConfigError for a name that it does not know, and without its compiler."""
         return None
+
+    def in_browsers(self) -> DeviceTarget | None:
+        """What browsers promise of their devices, if they have any of this backend's: its kernels are written as texts."""
+        return None

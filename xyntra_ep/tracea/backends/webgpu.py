@@ -57,6 +57,9 @@ class WebGpu(DeviceBackend["WebGpuDevice"]):
             return None
         return _target(_gpu(**_LEAST), identity="WebGPU, of any browser", name="any adapter of WebGPU")
 
+    def in_browsers(self) -> DeviceTarget | None:
+        return self.by_name(self.name)
+
 
 def _gpu(max_threads: int, shared_bytes: int, max_buffers: int, buffer_bytes: int) -> Gpu:
     """Its sizes, and what is common for the rest."""
@@ -68,6 +71,7 @@ def _gpu(max_threads: int, shared_bytes: int, max_buffers: int, buffer_bytes: in
         shared_bytes=min(shared_bytes, ANY_GPU.shared_bytes),
         max_buffers=max_buffers,
         buffer_bytes=buffer_bytes,
+        aliases=False,  # what is bound as writable must not overlap
     )
 
 

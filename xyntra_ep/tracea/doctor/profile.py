@@ -127,7 +127,7 @@ def lacking(machine: Machine, caps: Capabilities) -> str:
     features = machine.features
     if machine.architecture in _ARM:
         return "" if caps.isa in (machine.isa, Isa.SCALAR) else str(caps.isa)
-    if caps.isa is Isa.NEON or not features >= _LEAST[caps.isa]:
+    if caps.isa not in _LEAST or not features >= _LEAST[caps.isa]:
         return str(caps.isa)
     if (caps.avx512_bf16 or caps.avx512_bf16_convert) and "avx512_bf16" not in features:
         return "AVX512_BF16"

@@ -260,7 +260,7 @@ class CpuTarget(CpuMemory):
             mask = self.type(Type(Elem.I32, n))
             return f"return ({t})(({mask})a & 0x7fffffff);"
         if name == "opaque":
-            letter = {Isa.AVX512: "v", Isa.NEON: "w"}.get(self.isa, "x")
+            letter = {Isa.AVX512: "v", Isa.NEON: "w", Isa.WASM: "r"}.get(self.isa, "x")
             return f'__asm__("" : "+{letter}"(a)); return a;'
         if name == "round_f16":
             if n == 1:

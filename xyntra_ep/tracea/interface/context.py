@@ -17,6 +17,7 @@ from xyntra_ep.tracea.doctor.policy import Policy
 from xyntra_ep.tracea.doctor.profile import Ceilings, Machine, capabilities, this_machine
 from xyntra_ep.tracea.doctor.variants import VariantTable, cpu_variants
 from xyntra_ep.tracea.emitters.cpu import emit
+from xyntra_ep.tracea.interface.kernel_texts import KernelTexts
 from xyntra_ep.tracea.interface.plan_kernel import KernelPlan, plan_kernel
 from xyntra_ep.tracea.kernels.variant import BuildContext
 from xyntra_ep.tracea.optimizer.tuning_cache import (
@@ -62,8 +63,10 @@ class Context:
         strict: bool = False,
         policy: Policy | None = None,
         prebuilt_first: bool = False,
+        texts: KernelTexts | None = None,
     ) -> None:
-        """``prebuilt_first``: kernels that are prebuilt are used though there is a compiler, until it has made others."""
+        """``prebuilt_first``: kernels that are prebuilt are used though there is a compiler, until it has made others. ``texts``:
+        takes the texts of kernels, of which nobody here makes code."""
         self.device = device  # where kernels run; None: the CPU
         self.policy = policy or Policy()
         self._strict = strict
@@ -72,6 +75,7 @@ class Context:
         self._caps = caps
         self._variants = variants
         self._prebuilt_first = prebuilt_first
+        self._texts = texts
         self.hash128 = hash128
 
     def on(self, device: DeviceTarget | None) -> Context:
@@ -104,6 +108,7 @@ class Context:
             strict=self._strict,
             policy=policy or self.policy,
             prebuilt_first=self._prebuilt_first,
+            texts=self._texts,
         )
 
     @cached_property
@@ -127,7 +132,7 @@ class Context:
     def prebuilt(self) -> PrebuiltLibrary | None:
         """The kernels that serve where there is no compiler; None for a device, for another machine, and with a compiler, unless
         they serve first."""
-        if self.device is not None or self._caps is not None:
+        if self.device is not None or self._caps is not None or self._texts is not None:
             return None
         library = prebuilt_for(self.machine)  # first, since a compiler is asked for its version
         return library if library is not None and (self._prebuilt_first or not self._has_compiler) else None
@@ -178,8 +183,10 @@ class Context:
         return self.device.identity if self.device is not None else ""
 
     @cached_property
-    def kernels(self) -> KernelCache | PrebuiltKernels | PrebuiltFirst:
+    def kernels(self) -> KernelCache | PrebuiltKernels | PrebuiltFirst | KernelTexts:
         """Where compiled kernels come from. Raises UnsupportedError where they come from nowhere."""
+        if self._texts is not None:
+            return self._texts
         if self.prebuilt is None:
             return self._compiled
         assert self._library is not None

@@ -38,3 +38,8 @@ def with_tensors(ordinal: int, asked: str | None) -> DeviceTarget:
         where="XyntraEP",
         hint="leave device_id out, or name the device's backend",
     )
+
+
+def browser_target() -> DeviceTarget | None:
+    """What pages run kernels on beside the processor; None where no backend is in browsers."""
+    return next((target for backend in device_backends() if (target := backend.in_browsers()) is not None), None)

@@ -15,6 +15,7 @@ from xyntra_ep.tracea.core_ir.dims import Size, assuming, expected, typical
 from xyntra_ep.tracea.core_ir.ops import Attention, Conv, Gemm, Product, Program
 from xyntra_ep.tracea.interface.compiled import device_kernel
 from xyntra_ep.tracea.interface.context import Context
+from xyntra_ep.tracea.interface.kernel_texts import KernelTexts
 from xyntra_ep.tracea.kernels.shared.causal_mask import find_causal_sum
 from xyntra_ep.tracea.planning.literals import with_literals
 from xyntra_ep.tracea.planning.manifest import (
@@ -157,7 +158,7 @@ def check_plan(island: Island, context: Context) -> None:
 
 
 def _compile(
-    compilation: Compilation | PrebuiltKernels | Lacking, sources: Sequence[KernelSource], context: Context
+    compilation: Compilation | PrebuiltKernels | Lacking | KernelTexts, sources: Sequence[KernelSource], context: Context
 ) -> list[CompiledKernel | CompileError | InternalError]:
     """Each source as a compiled kernel, or why not; one by one where a fault of ours hinders compiling them together."""
     try:

@@ -94,6 +94,11 @@ class OpBuilder:
         """Whether it builds for a GPU, not for the machine's processor."""
         return self._gpu is not None
 
+    @property
+    def aliases(self) -> bool:
+        """Whether a launch may have two buffers that are the same memory."""
+        return self._gpu is None or self._gpu.aliases
+
     def decide(self, op: CoreOp, context: BuildContext) -> Decision:
         tuned = self._tuned_for(op, context) if self._tuned_for is not None else None
         with assuming(context.program.assumed):

@@ -119,6 +119,11 @@ def read_manifest(data: bytes, hash128: Hash128 | None = None) -> ReadManifest:
     return manifest
 
 
+def read_island(data: bytes) -> ReadIsland:
+    """The part of a plan file that is about one island."""
+    return _island(Reader(data))
+
+
 class Reader:
     def __init__(self, data: bytes) -> None:
         self.data = data

@@ -101,7 +101,8 @@ def plan_program(
     ops = _build_all(program, live, once, known, builder, announce)
     copies = _copy_weights(program, ops, known, builder)
     known |= {_written(copy) for copy in copies}
-    return _assemble(program, copies + ops, known, loops, caps if side_by_side and not builder.for_device else None)
+    beside = caps if side_by_side and not builder.for_device else None
+    return _assemble(program, copies + ops, known, loops, beside, in_place=builder.aliases)
 
 
 def _build_all(
@@ -205,8 +206,10 @@ def _assemble(
     known: frozenset[int] | set[int],
     loops: Sequence[BatchLoop],
     caps: Capabilities | None,
+    in_place: bool,
 ) -> PlannedProgram:
-    """``caps``: of the processor that steps are carried out by side by side; None: they are one after the other."""
+    """``caps``: of the processor that steps are carried out by side by side; None: they are one after the other. ``in_place``:
+    what an op makes may take the memory of what it reads."""
     sources: dict[str, int] = {}
     kernels: list[KernelSource] = []
     init: list[StepDraft] = []
@@ -239,7 +242,8 @@ def _assemble(
     order, waves = (list(range(len(run))), []) if caps is None else in_waves(program, run, looped, caps)
     run = [run[i] for i in order]
     table = BufferTable(program, known | numbers.values, init, run, looped, waves)
-    _reuse_memory(program, ops, run, table)
+    if in_place:
+        _reuse_memory(program, ops, run, table)
     init_steps, run_steps = (tuple(_step(draft, table) for draft in drafts) for drafts in (init, run))
     return PlannedProgram(
         program=program,

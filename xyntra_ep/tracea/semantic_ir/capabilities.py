@@ -10,6 +10,7 @@ class Isa(StrEnum):
     AVX512 = "avx512"
     AVX2 = "avx2"
     NEON = "neon"
+    WASM = "wasm"
     SCALAR = "scalar"
 
 
@@ -79,4 +80,6 @@ class Capabilities:
 AVX512 = Capabilities(isa=Isa.AVX512, lanes=16, vector_registers=32)
 AVX2 = Capabilities(isa=Isa.AVX2, lanes=8, vector_registers=16)
 NEON = Capabilities(isa=Isa.NEON, lanes=4, vector_registers=32)
+# Of WebAssembly with vectors of 128 bits, one thread in a browser: engines have 16 registers on x86, multiply and add apart.
+WASM = Capabilities(isa=Isa.WASM, lanes=4, vector_registers=16, l2_bytes=512 << 10, fma_gflops=24.0, dram_gbs=10.0)
 SCALAR = Capabilities(isa=Isa.SCALAR, lanes=1, vector_registers=16)

@@ -38,6 +38,7 @@ class Gpu:
     max_buffers: int | None = None  # that a kernel may take, and how large one of them may be, where either is limited
     buffer_bytes: int | None = None
     matrix_units: tuple[MatrixUnit, ...] = ()  # the products that its matrix units make, the preferred ones first
+    aliases: bool = True  # what a kernel writes may be what it reads, as another of its buffers
     is_cpu: bool = False  # behind a device's driver: its shared memory is memory like any other
 
     def fragment_rate(self, dtype: DType) -> float:

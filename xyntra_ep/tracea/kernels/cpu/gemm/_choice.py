@@ -74,6 +74,7 @@ _TILES: Mapping[Isa, tuple[TileSize, ...]] = {
     # shares the core they bound it (Zen 3: BERT 294 ms, ViT 34.4; by 6 x 16: 304 and 35.4).
     Isa.AVX2: (TileSize(4, 24), TileSize(6, 16), TileSize(12, 8)),
     Isa.NEON: (TileSize(8, 12), TileSize(12, 8), TileSize(6, 16, 0.97), TileSize(16, 4)),
+    Isa.WASM: (TileSize(6, 8), TileSize(4, 12), TileSize(12, 4)),
     Isa.SCALAR: (TileSize(4, 2), TileSize(4, 1)),
 }
 

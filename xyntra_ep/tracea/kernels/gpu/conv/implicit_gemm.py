@@ -63,7 +63,8 @@ def _default(op: Conv, context: BuildContext) -> Config:
         most = config["parts"] if known else -config["parts"]
         return _tiles_ns(shape, config, gpu), -config["pixels"] * config["channels"], most
 
-    return min(configs, key=order)
+    fitting = [config for config in configs if shape.tile(config).shared_bytes <= gpu.shared_bytes]
+    return min(fitting, key=order)
 
 
 def _parts(shape: ConvProduct, tile: GemmTile, tiles: Size, most: int, gpu: Gpu) -> Parts:

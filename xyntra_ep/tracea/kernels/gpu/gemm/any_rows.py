@@ -20,7 +20,7 @@ from xyntra_ep.tracea.kernels.shared.gemm_shape import shape_of
 from xyntra_ep.tracea.kernels.variant import BuildContext, Config, KernelCall, Variant
 
 _FEW = 8  # rows that are read by packets of b
-_CONFIG = {"rows": 4, "parts": MOST[-1]}  # one row computes no more than a device has to spare, eight read b twice
+_MOST_AT_ONCE = 4  # one row computes no more than a device has to spare, eight read b twice
 
 
 def _admits(tiles: Variant[Gemm], op: Gemm, context: BuildContext) -> str | None:
@@ -31,7 +31,10 @@ def _admits(tiles: Variant[Gemm], op: Gemm, context: BuildContext) -> str | None
 
 def _build(tiles: Variant[Gemm], op: Gemm, config: Config, context: BuildContext) -> list[KernelCall]:
     m = shape_of(op).m
-    calls = only_where(le(m, _FEW), gemv.build(op, _CONFIG, context))
+    [gemv_variant] = gemv.VARIANTS
+    [rows, _] = gemv_variant.space(op, context)
+    together = max(n for n in rows.values if n <= _MOST_AT_ONCE)
+    calls = only_where(le(m, _FEW), gemv.build(op, {"rows": together, "parts": MOST[-1]}, context))
     others = only_where(lt(_FEW, m), tiles.build(op, config, context))
     return [*(call for call in calls if call not in others), *others]
 

@@ -50,7 +50,8 @@ def _default(op: Gemm, context: BuildContext) -> Config:
         # Where only a run knows how many blocks there are, parts cost nothing until they are needed.
         return _ns(sizes, op, tile, most, gpu), -tile.rows * tile.columns, most if known else -most
 
-    best, most = min(combinations(all_tiles(), MOST), key=order)
+    fitting = [tile for tile in all_tiles() if tile.shared_bytes <= gpu.shared_bytes]
+    best, most = min(combinations(fitting, MOST), key=order)
     return {"rows": best.rows, "columns": best.columns, "parts": most}
 
 
