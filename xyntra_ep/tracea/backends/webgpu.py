@@ -76,7 +76,7 @@ def _gpu(max_threads: int, shared_bytes: int, max_buffers: int, buffer_bytes: in
 
 
 def _target(gpu: Gpu, *, identity: str, name: str) -> DeviceTarget:
-    from xyntra_ep.tracea.emitters import webgpu as text
+    from xyntra_ep.tracea.emitters.webgpu import text
     from xyntra_ep.tracea.runtime.driver_compiler import DriverCompiler
 
     compiler = DriverCompiler(library=LIBRARY, device=identity, suffix=".wgsl", name="WebGPU")
