@@ -33,7 +33,11 @@ def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ("tune", "always", "XyntraEP: tune='always' is not valid. allowed: off, cached, session"),
         ("first_run", "built", "XyntraEP: first_run='built' is not valid. did you mean 'prebuilt'? allowed: compile, prebuilt"),
         ("backend", "vulkan", "XyntraEP: backend='vulkan' is not valid. allowed: auto, cpu, cuda, hip, metal, opencl, webgpu"),
-        ("backend", "cpuu", "XyntraEP: backend='cpuu' is not valid. did you mean 'cpu'? allowed: auto, cpu, cuda, hip, metal, opencl, webgpu"),
+        (
+            "backend",
+            "cpuu",
+            "XyntraEP: backend='cpuu' is not valid. did you mean 'cpu'? allowed: auto, cpu, cuda, hip, metal, opencl, webgpu",
+        ),
         (
             "precision",
             "bf61",
