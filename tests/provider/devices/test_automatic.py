@@ -19,7 +19,7 @@ from xyntra_ep.tracea.backends import DeviceTarget
 from xyntra_ep.tracea.interface.automatic import automatic
 from xyntra_ep.tracea.interface.device_costs import ASSUMED, DeviceCosts
 from xyntra_ep.tracea.runtime import cuda, opencl
-from xyntra_ep.tracea.runtime.children import cuda_child
+from xyntra_ep.tracea.runtime.children import driver_child
 from xyntra_ep.tracea.runtime.opencl import OpenClDevice, OpenClSurvey, gpu_at_hand
 
 pytestmark = [pytest.mark.native, pytest.mark.compiler("cc")]
@@ -133,7 +133,7 @@ def test_a_gpu_that_is_lost_is_left(gpu: FakeCuda, tmp_path: Path) -> None:
 def test_a_process_that_hangs_is_a_reason(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     hanging = tmp_path / "hanging.py"
     hanging.write_text("import time\ntime.sleep(60)\n", encoding="utf-8")
-    monkeypatch.setattr(cuda_child, "__file__", str(hanging))
+    monkeypatch.setattr(driver_child, "__file__", str(hanging))
     found = cuda.survey(tmp_path / "no library", 0.2)
     assert found.missing.startswith("asking for CUDA devices ") and "0.2 s" in found.missing and not found.lasting
 

@@ -30,7 +30,7 @@ from xyntra_ep.tracea.doctor import variants
 from xyntra_ep.tracea.kernels.gpu.tensor_cores import gemm_fragments, gemm_wgmma
 from xyntra_ep.tracea.runtime import nvrtc
 from xyntra_ep.tracea.runtime.cache_root import open_root
-from xyntra_ep.tracea.runtime.children.cuda_child import MARK
+from xyntra_ep.tracea.runtime.children.driver_child import MARK
 from xyntra_ep.tracea.runtime.cuda import CudaDevice, read_survey
 from xyntra_ep.tracea.runtime.kernel_cache import KernelCache
 from xyntra_ep.tracea.runtime.kernel_files import CompiledKernel

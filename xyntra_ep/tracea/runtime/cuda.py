@@ -1,50 +1,32 @@
 """CUDA devices: which there are, and whether kernels can be made for them.
 
-A driver may hang or take the process along when it is asked, so ``survey`` asks in a process of its own
-(`children/cuda_child.py`).
+A driver may hang or take the process along when it is asked, so ``survey`` asks in a process of its own (`survey.asked`).
 """
 
 from __future__ import annotations
 
 import ctypes
-import sys
-import tempfile
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
 from xyntra_ep.errors import XyntraError
 from xyntra_ep.tracea.runtime import nvrtc
-from xyntra_ep.tracea.runtime.children import cuda_child
-from xyntra_ep.tracea.runtime.process import Outcome, run_all
-from xyntra_ep.tracea.runtime.survey import Survey
+from xyntra_ep.tracea.runtime.children import driver_child
+from xyntra_ep.tracea.runtime.process import Outcome
+from xyntra_ep.tracea.runtime.survey import DriverDevice, Survey, asked
 
 NO_DRIVER = "install NVIDIA's driver"
 NO_COMPILER = nvrtc.REMEDY
 _LEAST = (8, 0)  # compute capability: asynchronous copies
+_PREFIX = "CUDA / "  # of identities
 _LIMIT_S = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CudaDevice:
-    """A device as its driver describes it. ``identity`` tells it, and its driver's version, from others; ``ordinal``: its number,
-    as ONNX Runtime's ``device_id``; ``architecture`` as sm_90; ``driver``: the version of CUDA that it is for, as 12.8.
-    ``problem``: why it cannot be used, empty when it can."""
-
-    identity: str
-    ordinal: int
-    name: str
-    architecture: str
-    driver: str
-    multiprocessors: int
-    max_threads: int
-    shared_bytes: int
-    clock_khz: int
-    memory_clock_khz: int
-    memory_bus_bits: int
-    l2_bytes: int
-    memory_bytes: int
-    problem: str = ""
+class CudaDevice(DriverDevice):
+    """``ordinal``: as ONNX Runtime's ``device_id``; ``architecture`` as sm_90; ``driver``: the version of CUDA that it
+    is for, as 12.8."""
 
     @property
     def capability(self) -> tuple[int, int]:
@@ -66,9 +48,7 @@ def at_hand(library: Path) -> bool:
 @cache
 def survey(library: Path, limit_s: float = _LIMIT_S) -> CudaSurvey:
     """All devices, once a process; ``library``: libxyntra_ep.so, which asks the driver; ``limit_s``: for its answer."""
-    with tempfile.TemporaryDirectory() as folder:
-        command = [sys.executable, cuda_child.__file__, str(library)]
-        [outcome] = run_all([command], folder=Path(folder), parallel=1, timeout_s=limit_s)
+    outcome = asked(library, _PREFIX, limit_s)
     try:
         compiler = nvrtc.load()
     except (XyntraError, AttributeError):  # none, or one too old to be asked
@@ -78,7 +58,7 @@ def survey(library: Path, limit_s: float = _LIMIT_S) -> CudaSurvey:
 
 def read_survey(outcome: Outcome, architectures: frozenset[str], version: str) -> CudaSurvey:
     """What the child has said; ``architectures``: those that NVRTC of this ``version`` compiles for, empty without it."""
-    said = outcome.said(cuda_child.MARK)
+    said = outcome.said(driver_child.MARK)
     if not said:
         return CudaSurvey(
             missing=f"asking for CUDA devices {outcome.problem or 'gave no answer'}", remedy=NO_DRIVER, lasting=False

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import sys
+import tempfile
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Generic, Protocol, TypeVar
+
+from xyntra_ep.tracea.runtime.children import driver_child
+from xyntra_ep.tracea.runtime.process import Outcome, run_all
 
 
 class Surveyed(Protocol):
@@ -29,3 +35,33 @@ class Survey(Generic[D]):
     @property
     def working(self) -> tuple[D, ...]:
         return tuple(d for d in self.devices if not d.problem)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DriverDevice:
+    """A GPU as its driver describes it. ``identity`` tells it, and its driver's version, from others; ``ordinal``: its number;
+    ``architecture`` as compilers call it; ``problem``: why it cannot be used, empty when it can."""
+
+    identity: str
+    ordinal: int
+    name: str
+    architecture: str
+    driver: str
+    multiprocessors: int
+    max_threads: int
+    shared_bytes: int
+    clock_khz: int
+    memory_clock_khz: int
+    memory_bus_bits: int
+    l2_bytes: int
+    memory_bytes: int
+    problem: str = ""
+
+
+def asked(library: Path, prefix: str, limit_s: float) -> Outcome:
+    """What a process said that asked a driver for the devices whose identities begin with ``prefix``: a driver may hang, or take
+    the process along. ``library``: libxyntra_ep.so, which does that; ``limit_s``: for the answer."""
+    with tempfile.TemporaryDirectory() as folder:
+        command = [sys.executable, driver_child.__file__, str(library), prefix]
+        [outcome] = run_all([command], folder=Path(folder), parallel=1, timeout_s=limit_s)
+    return outcome
