@@ -105,9 +105,9 @@ def test_a_product_is_legal() -> None:
 @pytest.mark.parametrize(
     ("wrong", "why"),
     [
-        ({"held": 2}, "x has no 4 elements from 0 on"),
-        ({"at": 2}, "x has no 4 elements from 2 on"),
-        ({"sums": 8}, "c has no 16 elements"),
+        ({"held": 2}, "x_? has no 4 elements from 0 on"),
+        ({"at": 2}, "x_? has no 4 elements from 2 on"),
+        ({"sums": 8}, "c_? has no 16 elements"),
         ({"dtype": DType.BF16, "source": DType.BF16}, "an array of bf16 where f16 is wanted"),
         ({"dtype": DType.BF16}, "an array of bf16 where f16 is wanted"),
         ({"divergent": True}, "not all threads of the warp come here"),
