@@ -79,7 +79,7 @@ def test_what_is_no_code_object() -> None:
             reports(data)
     with pytest.raises(ValueError, match="says nothing of its kernels"):
         reports(code({}, kind=1))
-    for end in range(64, len(whole)):
+    for end in range(64, len(whole) - 4):  # what fills the note up to words at most
         with pytest.raises((ValueError, KeyError)):
             reports(whole[:end])
 
