@@ -122,7 +122,7 @@ OTHERS = [
     ("bench micro nosuch", "'nosuch': no chain of that name"),
     ("bench micro --quik", "No such option: --quik"),
     ("bench device nosuch", "'nosuch': no point of that name"),
-    ("bench device --backend webgpu", "--backend 'webgpu': not a device's. there are cuda, opencl"),
+    ("bench device --backend webgpu", "--backend 'webgpu': not a device's. there are cuda, hip, opencl"),
     ("bench list all", "unexpected extra argument"),
     ("bench determinism --runs 0", "Invalid value for '--runs'"),
     ("bench determinism -m brt-base", "no 'brt-base' in zoo"),

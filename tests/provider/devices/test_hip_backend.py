@@ -121,7 +121,7 @@ def test_the_doctor_lists_devices_and_compilers(gpu: FakeHip, folder: Path) -> N
 
 def test_the_name_of_a_device_that_has_no_number_in_ort(gpu: FakeHip) -> None:
     target = Hip().target()
-    assert target is not None and target.identity == "HIP / Simulated GPU / gfx942 / driver 6.2"
+    assert target.identity == "HIP / Simulated GPU / gfx942 / driver 6.2"
     assert Hip().numbered(0) is None and target.memory_bytes == 1 << 30
 
 
