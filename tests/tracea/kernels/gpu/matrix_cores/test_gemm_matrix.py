@@ -120,4 +120,7 @@ def test_the_inner_loop(gpu: Gpu) -> None:
     text = subprocess.run(argv, input=source.text, capture_output=True, text=True, check=True).stdout
     assert not re.search(r"\b(scratch|buffer)_(load|store)", text)
     products, reads = (len(re.findall(pattern, text)) for pattern in (r"\bv_(?:mfma|wmma)_", r"\bds_(?:read|load)"))
-    assert products == 16 and 0 < reads <= 24  # of one step, in one loop
+    tile = next(t for t in all_tiles(gpu.matrix_units) if (t.rows, t.columns, t.shape.m) == (128, 128, side))
+    down, across, deep = tile.warp_rows // side, tile.warp_columns // side, tile.depth // tile.shape.k
+    assert products == down * across * deep  # of one step, in one loop
+    assert 0 < reads <= (down + across) * tile.depth // tile.reach * (tile.read // tile.packet)
