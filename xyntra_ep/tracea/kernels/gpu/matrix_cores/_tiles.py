@@ -22,7 +22,7 @@ from xyntra_ep.tracea.semantic_ir.nodes import Rvalue
 PACKET = 4  # elements that a thread fetches at once
 SLOTS = 2
 _STEP_BYTES = 64  # of a row of a tile
-_SIDE = 64  # rows that a warp computes of a large tile
+_SIDE = 64  # rows and columns that a warp computes of a large tile
 _LARGE = 128 * 64  # of a block's results: from there on, a warp has more of them, which reads least of shared memory
 
 
@@ -48,17 +48,14 @@ class MatrixTile:
         return _STEP_BYTES // self.shape.dtype.bytes
 
     @property
-    def is_large(self) -> bool:
-        return self.rows * self.columns >= _LARGE
-
-    @property
     def warp_rows(self) -> int:
-        return _SIDE if self.is_large else _SIDE // 2
+        """Of a large tile more, but where each element of an operand is held once: copies leave no registers for more sums."""
+        is_large = self.rows * self.columns >= _LARGE and self.shape.a.extent(COPY) == 1
+        return _SIDE if is_large else _SIDE // 2
 
     @property
     def warp_columns(self) -> int:
-        """With a lane of the larger warps holding as many sums as one of the smaller."""
-        return self.shape.lanes if self.is_large else _SIDE // 2
+        return self.warp_rows
 
     @property
     def threads(self) -> int:
