@@ -62,8 +62,8 @@ XYNTRA_EXPORT void xyntra_trace_stage(const char* name, int64_t begin_ns, int64_
 // How many CUDA devices there seem to be, without asking the driver; -1 where only it knows (native/cuda/cuda_presence.h).
 // `gpus`: another folder to look in, or null.
 XYNTRA_EXPORT int xyntra_cuda_at_hand(const char* gpus) noexcept;
-// The devices of the API whose identities begin with `prefix`, as JSON (DeviceApi::List in native/devices/device.h): its size, 0
-// when nothing can be said; copied, cut to `capacity`.
+// The devices of this machine whose identities begin with `prefix`, as JSON (native/driver/driver_device.h): its size; copied, cut
+// to `capacity`. Only of drivers that list them so.
 XYNTRA_EXPORT uint64_t xyntra_devices(const char* prefix, char* buffer, uint64_t capacity) noexcept;
 
 // Has a device's driver compile a program and writes its binary to a file. Returns 1; or 0 with the reason in `why`, cut to its

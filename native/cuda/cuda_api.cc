@@ -1,21 +1,32 @@
-#include "cuda_api.h"
-
+// CUDA's driver API, from the driver's library.
 #include <memory>
 #include <utility>
 
+#include "driver_device.h"
 #include "shared_library.h"
 
-namespace xyntra::cuda {
+namespace xyntra::driver {
 namespace {
 
-struct Opened {
-  std::unique_ptr<Api> api;
-  std::string why;
-};
+constexpr int kCapabilityMajor = 75, kCapabilityMinor = 76;  // CUdevice_attribute, as the numbers below
+
+bool version(const Api& api, Ordinal device, Version& found) {
+  int driver = 0;
+  if (api.DriverGetVersion(&driver) != kSuccess) return false;
+  found.driver = std::to_string(driver / 1000) + '.' + std::to_string(driver % 1000 / 10);
+  found.architecture = "sm_" + std::to_string(attribute(api, device, kCapabilityMajor)) +
+                       std::to_string(attribute(api, device, kCapabilityMinor));
+  return true;
+}
 
 Opened open() {
   SharedLibrary library("libcuda.so.1");
   auto api = std::make_unique<Api>();
+  api->prefix = "CUDA / ";
+  api->name = "the CUDA driver";
+  api->is_known_to_ort = true;
+  api->attributes = {1, 97, 13, 16, 36, 37, 38};
+  api->version = version;
 #define XYNTRA_FIND(name, version) library.find("cu" #name version, api->name)
   XYNTRA_FIND(Init, "");
   XYNTRA_FIND(DriverGetVersion, "");
@@ -64,52 +75,16 @@ Opened open() {
 #undef XYNTRA_FIND
   if (std::string why = library.why(); !why.empty()) return {nullptr, std::move(why)};
   if (const Result code = api->Init(0); code != kSuccess)
-    return {nullptr, "the CUDA driver reports " + error_name(*api, code)};
+    return {nullptr, std::string(api->name) + " reports " + error_name(*api, code)};
   return {std::move(api), {}};
 }
 
+const Opened& opened() {
+  static const auto* const once = new Opened(open());
+  return *once;
+}
+
+const DriverApi<opened> kCuda("CUDA / ", true);
+
 }  // namespace
-
-const Api* api(std::string* why) {
-  static const auto* const opened = new Opened(open());
-  if (why != nullptr) *why = opened->why;
-  return opened->api.get();
-}
-
-std::string error_name(const Api& api, Result code) {
-  const char* name = nullptr;
-  if (api.GetErrorName(code, &name) == kSuccess && name != nullptr) return name;
-  return "CUDA error " + std::to_string(code);
-}
-
-FailureKind kind_of(Result code) {
-  switch (code) {
-    case 4:    // CUDA_ERROR_DEINITIALIZED
-    case 100:  // CUDA_ERROR_NO_DEVICE
-    case 101:  // CUDA_ERROR_INVALID_DEVICE
-    case 201:  // CUDA_ERROR_INVALID_CONTEXT: somebody else has reset the device
-    case 214:  // CUDA_ERROR_ECC_UNCORRECTABLE
-    case 220:  // CUDA_ERROR_NVLINK_UNCORRECTABLE
-    case 226:  // CUDA_ERROR_CONTAINED
-    case 700:  // CUDA_ERROR_ILLEGAL_ADDRESS
-    case 702:  // CUDA_ERROR_LAUNCH_TIMEOUT
-    case 709:  // CUDA_ERROR_CONTEXT_IS_DESTROYED
-    case 710:  // CUDA_ERROR_ASSERT
-    case 714:  // CUDA_ERROR_HARDWARE_STACK_ERROR
-    case 715:  // CUDA_ERROR_ILLEGAL_INSTRUCTION
-    case 716:  // CUDA_ERROR_MISALIGNED_ADDRESS
-    case 717:  // CUDA_ERROR_INVALID_ADDRESS_SPACE
-    case 718:  // CUDA_ERROR_INVALID_PC
-    case 719:  // CUDA_ERROR_LAUNCH_FAILED
-    case 721:  // CUDA_ERROR_TENSOR_MEMORY_LEAK
-    case 806:  // CUDA_ERROR_MPS_RPC_FAILURE
-    case 810:  // CUDA_ERROR_MPS_CLIENT_TERMINATED
-    case 911:  // CUDA_ERROR_EXTERNAL_DEVICE
-    case 999:  // CUDA_ERROR_UNKNOWN, which drivers give for a device that has fallen off its bus
-      return FailureKind::kFatal;
-    default:  // out of memory, not ready, a launch that asks for too much ...
-      return FailureKind::kRecoverable;
-  }
-}
-
-}  // namespace xyntra::cuda
+}  // namespace xyntra::driver

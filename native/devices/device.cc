@@ -40,16 +40,16 @@ std::unique_ptr<const Device> DeviceApi::open(const std::string& identity) {
   throw Error(kFail, "XyntraEP: no device is called '" + identity + "'");
 }
 
-std::string DeviceApi::list(std::string_view prefix) {
-  for (const DeviceApi* api = first_; api != nullptr; api = api->next_)
-    if (api->prefix_ == prefix && api->list_ != nullptr) return api->list_();
-  throw Error(kFail, "XyntraEP: nobody lists devices of '" + std::string(prefix) + "'");
-}
-
 std::string DeviceApi::identity_of(int ordinal) {
   for (const DeviceApi* api = first_; api != nullptr; api = api->next_)
     if (api->numbered_ != nullptr) return api->numbered_(ordinal);
   throw Error(kFail, "XyntraEP: there is no device " + std::to_string(ordinal));
+}
+
+std::string DeviceApi::list(std::string_view prefix) {
+  for (const DeviceApi* api = first_; api != nullptr; api = api->next_)
+    if (api->prefix_ == prefix && api->list_ != nullptr) return api->list_();
+  return {};
 }
 
 namespace {

@@ -168,13 +168,12 @@ class DeviceApi {
   // Throws Error when there is none of this number.
   using Numbered = std::string (*)(int ordinal);
 
-  // All its devices as JSON: a list of objects, each with an "identity", or {"missing": why}.
   using List = std::string (*)();
 
-  // `prefix`: with what the identities of its devices begin. `list`: of an API that Python does not ask by itself. `numbered`: the
-  // identity of a device that ONNX Runtime knows by a number, for an API whose devices are TensorDevices (tensor_device.h).
-  DeviceApi(std::string_view prefix, Open open, List list = nullptr, Numbered numbered = nullptr) noexcept
-      : prefix_(prefix), open_(open), list_(list), numbered_(numbered), next_(first_) {
+  // `prefix`: with what the identities of its devices begin. `numbered`: the identity of a device that ONNX Runtime knows by a
+  // number, for an API whose devices are TensorDevices (tensor_device.h). `list`: its devices, as JSON.
+  DeviceApi(std::string_view prefix, Open open, Numbered numbered = nullptr, List list = nullptr) noexcept
+      : prefix_(prefix), open_(open), numbered_(numbered), list_(list), next_(first_) {
     first_ = this;
   }
   DeviceApi(const DeviceApi&) = delete;
@@ -183,14 +182,14 @@ class DeviceApi {
   static std::unique_ptr<const Device> open(const std::string& identity);
   // Throws Error where no API has a device of this number.
   static std::string identity_of(int ordinal);
-  // The devices of the API that has this prefix; throws Error where none lists any.
+  // The devices of the API with this prefix; empty where none has it, or it does not list them.
   static std::string list(std::string_view prefix);
 
  private:
   std::string_view prefix_;
   Open open_;
-  List list_;
   Numbered numbered_;
+  List list_;
   const DeviceApi* next_;
   static inline const DeviceApi* first_ = nullptr;  // set while the library is loaded
 };

@@ -65,7 +65,8 @@ std::string described(const metal::Api& api, const Listed& device) {
 
 const DeviceApi kApi(
     MetalDevice::kPrefix,
-    [](const std::string& identity) -> std::unique_ptr<const Device> { return MetalDevice::open(identity); }, MetalDevice::list);
+    [](const std::string& identity) -> std::unique_ptr<const Device> { return MetalDevice::open(identity); }, nullptr,
+    MetalDevice::list);
 
 }  // namespace
 

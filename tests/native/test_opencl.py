@@ -26,9 +26,10 @@ from xyntra_ep.errors import CompileError
 from xyntra_ep.provider import callback, registration
 from xyntra_ep.provider.graph_buffer import RawGraph
 from xyntra_ep.tracea.runtime.cache_root import CacheRoot, open_root
+from xyntra_ep.tracea.runtime.driver_compiler import DriverCompiler
 from xyntra_ep.tracea.runtime.kernel_cache import KernelCache
 from xyntra_ep.tracea.runtime.kernel_source import KernelSource
-from xyntra_ep.tracea.runtime.opencl import compiler, survey
+from xyntra_ep.tracea.runtime.opencl import survey
 
 pytestmark = [pytest.mark.native, pytest.mark.device("opencl")]
 LIBRARY = Path(registration.get_library_path())
@@ -218,7 +219,8 @@ def test_the_profile_has_the_time_on_the_device(device_planner: FakePlanner, mak
 
 
 def test_a_program_that_does_not_compile_says_why(root: CacheRoot) -> None:
-    cache = KernelCache(root, compiler(LIBRARY, identity()), ())
+    compiler = DriverCompiler(library=LIBRARY, device=identity(), suffix=".clbin", name="the OpenCL driver")
+    cache = KernelCache(root, compiler, ())
     (refused,) = cache.compile_many([KernelSource.of_text("f", "__kernel void f(__global float *x) { x[0] = y; }\n")])
     assert isinstance(refused, CompileError)
     assert refused.what.startswith("the OpenCL driver ended with status 1: error: ") and "'y'" in refused.what

@@ -10,10 +10,10 @@ from pathlib import Path
 from tests.native.plans.kernels import BODIES
 from tests.native.plans.manifest_builder import Kernel, hash128
 from xyntra_ep.tracea.runtime.cache_root import CacheRoot
+from xyntra_ep.tracea.runtime.driver_compiler import DriverCompiler
 from xyntra_ep.tracea.runtime.kernel_cache import KernelCache
 from xyntra_ep.tracea.runtime.kernel_files import CompiledKernel
 from xyntra_ep.tracea.runtime.kernel_source import KernelSource
-from xyntra_ep.tracea.runtime.opencl import compiler
 
 THREADS = 16
 # Buffers (b0, b1 ...), parameters (p0, p1 ...) and the body for element i.
@@ -34,7 +34,8 @@ def source(name: str) -> KernelSource:
 
 def compile_all(root: CacheRoot, library: Path, device: str) -> list[Kernel]:
     """In the order of `kernels.NUMBER`; what has no program stands for nothing."""
-    cache = KernelCache(root, compiler(library, device), (), hash128=hash128)
+    compiler = DriverCompiler(library=library, device=device, suffix=".clbin", name="the OpenCL driver")
+    cache = KernelCache(root, compiler, (), hash128=hash128)
     made = dict(zip(_PROGRAMS, cache.compile_many([source(name) for name in _PROGRAMS]), strict=True))
     kernels = []
     for name in BODIES:

@@ -42,8 +42,8 @@ class _WithPtx(nvrtc.Nvrtc):
     ptx = ""
 
     def _bytes(self, getter: str, program: ctypes.c_void_p) -> bytes:
-        if getter == "nvrtcGetCUBIN":
-            self.ptx = super()._bytes("nvrtcGetPTX", program).rstrip(b"\0").decode()
+        if getter == self.code:
+            self.ptx = super()._bytes("GetPTX", program).rstrip(b"\0").decode()
         return super()._bytes(getter, program)
 
 

@@ -30,7 +30,7 @@ from xyntra_ep.tracea.core_ir.dtypes import to_float64
 from xyntra_ep.tracea.core_ir.interpreter import interpret
 from xyntra_ep.tracea.core_ir.ops import Program, Value, ValueKind
 from xyntra_ep.tracea.doctor.variants import AnyVariant, by_op, gpu_variants
-from xyntra_ep.tracea.emitters import cuda, metal, opencl, webgpu
+from xyntra_ep.tracea.emitters import cuda, hip, metal, opencl, webgpu
 from xyntra_ep.tracea.planning.builder import OpBuilder
 from xyntra_ep.tracea.planning.plan import BufferKind, PlannedProgram, PlanTensor
 from xyntra_ep.tracea.planning.planner import plan_program
@@ -57,7 +57,7 @@ def plan_for(
 ) -> PlannedProgram:
     """Plan with all GPU variants, or with only ``variants`` for the ops that these compute. ``kernels`` gets each one by its
     text."""
-    emit = emit or (opencl.emit if gpu.subgroup == 1 else cuda.emit)
+    emit = emit or (opencl.emit if gpu.subgroup == 1 else hip.emit if gpu.matrix_units else cuda.emit)
 
     def remember(kernel: Kernel, caps: Capabilities) -> Definitions:
         definitions = emit(kernel)

@@ -18,6 +18,8 @@ from numpy.typing import NDArray
 from xyntra_ep.tracea.core_ir.dtypes import DType, from_float64, to_float64
 from xyntra_ep.tracea.semantic_ir.gpu.banks import WARP, conflicts
 from xyntra_ep.tracea.semantic_ir.gpu.fragment_nodes import ROW_BYTES, FragmentDot, LoadFragments, depth_of
+from xyntra_ep.tracea.semantic_ir.gpu.lane_map import LaneMap
+from xyntra_ep.tracea.semantic_ir.gpu.matrix_dot import MatrixDot, TakePacket
 from xyntra_ep.tracea.semantic_ir.gpu.nodes import (
     AsyncCommit,
     AsyncCopy,
@@ -124,13 +126,15 @@ class Tensor:
 
 
 class Memory:
-    """Elements of one buffer or array, and who touched them. ``epoch`` counts the barriers that shared memory has seen."""
+    """Elements of one buffer or array, and who touched them. ``own``: how many each thread has to itself, one after the other;
+    ``epoch`` counts the barriers that shared memory has seen."""
 
-    def __init__(self, name: str, dtype: DType, data: Values, shared: bool = False) -> None:
+    def __init__(self, name: str, dtype: DType, data: Values, shared: bool = False, own: int = 0) -> None:
         self.name = name
         self.dtype = dtype
         self.data = data
         self.shared = shared
+        self.own = own
         self.epoch = 0
         self._writer = np.full(data.size, _NOBODY, dtype=np.int64)
         self._written = np.full(data.size, _NOBODY, dtype=np.int64)  # in which epoch
@@ -229,6 +233,10 @@ class Block:
                 self._load_fragments(s)
             case FragmentDot():
                 self._fragment_dot(s)
+            case TakePacket():
+                self._take_packet(s)
+            case MatrixDot():
+                self._matrix_dot(s)
             case For():
                 self._loop(s)
             case If():
@@ -238,7 +246,7 @@ class Block:
                 self.memories[s.var.name] = Memory(s.var.name, s.dtype, data, shared=True)
             case Array():
                 data = np.zeros(s.count * self._threads.size, dtype=s.dtype.numpy)
-                self.memories[s.var.name] = Memory(s.var.name, s.dtype, data)
+                self.memories[s.var.name] = Memory(s.var.name, s.dtype, data, own=s.count)
             case Barrier() | AsyncCommit() | AsyncWait():
                 assert self._active.all(), "not all threads come by"
                 if isinstance(s, Barrier):
@@ -276,7 +284,8 @@ class Block:
         while isinstance(pointer, Offset):
             at = at + self._value(pointer.index)
             pointer = pointer.pointer
-        return self.memories[pointer.name], np.broadcast_to(at, self._threads.shape)
+        memory = self.memories[pointer.name]
+        return memory, np.broadcast_to(at + self._threads * memory.own if memory.own else at, self._threads.shape)
 
     def _count_conflicts(self, memory: Memory, at: Values, count: int, here: Values) -> None:
         if memory.shared:
@@ -352,6 +361,44 @@ class Block:
         for j, var in enumerate(s.c):
             total = self._names[var.name] + product[warp, row + 8 * (j // 2), t % 4 * 2 + j % 2]
             self._names[var.name] = total.astype(np.float32)
+
+    # -- matrices
+
+    def _take_packet(self, s: TakePacket) -> None:
+        source, at = self._reach(s.pointer, self._value(s.index), s.count, self._active)
+        target, to = self._place(s.target, np.zeros(1, np.int64))
+        here = self._active
+        for i in range(s.count):
+            target.put(to[here] + i, source.raw(at[here] + i, self._threads[here]), self._number[here])
+
+    def _matrix_dot(self, s: MatrixDot) -> None:
+        """By the maps of the shape alone, in float64. Lanes that should hold the same element do."""
+        shape, t = s.shape, self._threads
+        warps = t.reshape(-1, shape.lanes)
+        assert self._active.all(), "not all threads of the warp come by"
+
+        def matrix(pointer: Pointer, of: LaneMap, rows: str, columns: str) -> Values:
+            memory, first = self._place(pointer, np.zeros(1, np.int64))
+            found = np.full((len(warps), of.extent(rows), of.extent(columns)), np.nan)
+            for i in range(shape.held(of)):
+                elements = memory.widened(memory.raw(first + i, t)).astype(np.float64).reshape(warps.shape)
+                if shape.rounded and of is not shape.c:
+                    bits = elements.astype(np.float32).view(np.uint32)[~np.isnan(elements)]
+                    assert not (bits & 0x1FFF).any(), "an element that is not rounded"
+                for lane in range(shape.lanes):
+                    place = shape.place(of, lane, i)
+                    known = found[:, place[rows], place[columns]]
+                    same = (known == elements[:, lane]) | np.isnan(known) | np.isnan(elements[:, lane])
+                    assert same.all(), "lanes that hold the same element do not"
+                    found[:, place[rows], place[columns]] = elements[:, lane]
+            return found
+
+        sums = matrix(s.c, shape.c, "m", "n") + matrix(s.a, shape.a, "m", "k") @ matrix(s.b, shape.b, "k", "n")
+        memory, first = self._place(s.c, np.zeros(1, np.int64))
+        for i in range(shape.held(shape.c)):
+            places = [shape.place(shape.c, lane, i) for lane in range(shape.lanes)]
+            mine = sums[:, [p["m"] for p in places], [p["n"] for p in places]].reshape(-1)
+            memory.put(first + i, memory.narrowed(mine.astype(np.float32)), self._number)
 
     # -- values
 

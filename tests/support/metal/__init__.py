@@ -15,7 +15,8 @@ from typing import ClassVar
 
 import pytest
 
-from xyntra_ep.tracea.runtime import metal
+from tests.support.metal.compile import precompiled
+from xyntra_ep.tracea.runtime.metal import devices
 
 TIMEOUT, PAGE_FAULT, ACCESS_REVOKED, OUT_OF_MEMORY = 2, 3, 4, 8  # MTLCommandBufferError
 needs_x86 = pytest.mark.skipif(platform.machine() != "x86_64", reason="driver.cc sends messages by assembly for x86-64 alone")
@@ -33,6 +34,8 @@ def _driver(folder: Path) -> tuple[ctypes.CDLL, str]:
     subprocess.run(["g++", *flags, *link, "-o", str(framework), str(objc)], check=True)
     driver = ctypes.CDLL(str(objc))
     ctypes.CDLL(str(framework))
+    (folder / "headers").mkdir()
+    precompiled(folder / "headers")
     for count in (driver.fake_metal_living, driver.fake_metal_sent):
         count.argtypes, count.restype = [ctypes.c_char_p], ctypes.c_long
     return driver, f"{objc}:{framework}"
@@ -53,7 +56,8 @@ class FakeMetal:
         monkeypatch.setenv("XYNTRA_TRIALS", "0")  # its kernels are slow to compile
         monkeypatch.setenv("FAKE_METAL_FOLDER", str(folder))
         monkeypatch.setenv("FAKE_METAL_COMPILE", f"{sys.executable} {_HERE / 'compile.py'}")
-        metal.survey.cache_clear()
+        monkeypatch.setenv("FAKE_METAL_HEADERS", str(folder / "headers"))
+        devices.survey.cache_clear()
 
     def living(self, kind: str) -> int:
         """How many objects of a class there are."""
@@ -73,4 +77,4 @@ class FakeMetal:
         """Found from now on: ``devices``, ``family`` (of Apple's), ``width`` (threads in step), ``threads`` (of a kernel)."""
         for name, value in facts.items():
             self._monkeypatch.setenv(f"FAKE_METAL_{name.upper()}", str(value))
-        metal.survey.cache_clear()
+        devices.survey.cache_clear()

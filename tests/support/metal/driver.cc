@@ -7,7 +7,7 @@
 //
 // FAKE_METAL_FAIL="newBufferWithLength:options::3" lets the third such message answer nil, and "commit:3=8" a command buffer end
 // with that code (MTLCommandBufferError); after an error that lasts all others do, too. FAKE_METAL_COMPILE is the command that
-// compiles a program, FAKE_METAL_FOLDER where those are kept. FAKE_METAL_DEVICES and FAKE_METAL_FAMILY say what there is.
+// compiles a program, with the headers in FAKE_METAL_HEADERS, and FAKE_METAL_FOLDER where those are kept. FAKE_METAL_DEVICES and FAKE_METAL_FAMILY say what there is.
 #include <dlfcn.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -241,7 +241,8 @@ Object* new_library(Device*, Selector, String* source, Options* options, Object*
   if (access(made.c_str(), R_OK) != 0) {
     std::ofstream(own + ".metal") << source->text;
     const std::string command =
-        std::string(std::getenv("FAKE_METAL_COMPILE")) + " " + own + ".metal " + own + ".so 2>" + own + ".log";
+        std::string(std::getenv("FAKE_METAL_COMPILE")) + " " + own + ".metal " + own + ".so " + std::getenv("FAKE_METAL_HEADERS") + " 2>" +
+        own + ".log";
     if (std::system(("env -u LD_PRELOAD " + command).c_str()) != 0)
       return *error = autoreleased(new Failure(3, read_file(own + ".log"))), nullptr;
     std::rename((own + ".so").c_str(), made.c_str());

@@ -5,18 +5,25 @@ from __future__ import annotations
 import ctypes
 import tempfile
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tests.support.metal.compile import compile_texts
+from tests.support.metal.compile import compile_programs, precompiled
 from xyntra_ep.tracea.runtime.kernel_source import KernelSource
 
 Bytes = NDArray[np.uint8]
 _MARGIN = 256
 _UNTOUCHED = 0xFF
+
+
+@cache
+def _headers() -> tuple[Path, object]:
+    folder = tempfile.TemporaryDirectory(prefix="xyntra-metal-")
+    return precompiled(Path(folder.name)), folder  # which goes with the process
 
 
 class MetalOnHost:
@@ -25,7 +32,8 @@ class MetalOnHost:
     def __init__(self, sources: Sequence[KernelSource]) -> None:
         with tempfile.TemporaryDirectory() as folder:
             made = Path(folder) / "kernels.so"
-            complaint = compile_texts([source.text for source in sources], made)
+            self._exported = {source.text: f"kernel{i}" for i, source in enumerate(sources)}
+            complaint = compile_programs({name: text for text, name in self._exported.items()}, made, _headers()[0])
             assert not complaint, complaint
             self._library = ctypes.CDLL(str(made))
 
@@ -43,4 +51,4 @@ class MetalOnHost:
         assert not tensors, "Metal copies no tensors"
         sizes = np.array(params, dtype=np.int32)
         arguments = (ctypes.c_void_p * (len(buffers) + 1))(*(b.ctypes.data for b in (*buffers, sizes)))
-        assert getattr(self._library, f"{source.symbol}__run")(arguments, blocks) == 0, f"{source.symbol} fails"
+        assert getattr(self._library, f"{self._exported[source.text]}__run")(arguments, blocks) == 0, f"{source.symbol} fails"

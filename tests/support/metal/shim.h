@@ -1,6 +1,6 @@
 // Metal's shading language as C++17 of the host, as far as our kernels speak it. The threads of a group are the fibers of
-// fake_cuda/block.h: they take turns at barriers and at exchanges between registers. XY_METAL_KERNEL(name, threads) behind a
-// kernel's text exports what runs it.
+// fake_cuda/block.h: they take turns at barriers and at exchanges between registers. XY_METAL_KERNEL behind a kernel's
+// text exports what runs it.
 //
 // Words for address spaces say nothing here, so that a pointer into the wrong one is not seen; compile.py makes arrays of a
 // threadgroup `static`. Attributes are ignored (-Wno-attributes).
@@ -61,8 +61,8 @@ int run_groups(void (*run)(A...), void* const* buffers, unsigned groups, unsigne
   return run_blocks(bind_groups(run, buffers, std::make_index_sequence<sizeof...(A) - 2>()), groups, threads, 0, 1);
 }
 
-#define XY_METAL_KERNEL(name, count)                                                                    \
-  extern "C" const unsigned name##__threads = count;                                                   \
-  extern "C" int name##__run(void* const* buffers, unsigned groups) {                                  \
+#define XY_METAL_KERNEL(exported, name, count)                                                         \
+  extern "C" const unsigned exported##__threads = count;                                               \
+  extern "C" int exported##__run(void* const* buffers, unsigned groups) {                              \
     return run_groups(name, buffers, groups, count);                                                   \
   }

@@ -32,8 +32,9 @@ def no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_without_a_gpu_the_processor_is_taken_and_the_reasons_are_there(tmp_path: Path) -> None:
     plan = Context(cache_dir=tmp_path, caps=AVX2).plan_kernel("flash_attention_2", precision="BF16")
     assert (plan.variant, plan.backend, plan.precision) == ("attention.fused", "cpu", "fp32")
-    assert plan.rejected[:3] == (
+    assert plan.rejected[:4] == (
         ("backend cuda", "there is no CUDA device"),
+        ("backend metal", "this is no machine with Metal"),
         ("backend opencl", "there is no GPU with a driver of OpenCL"),
         ("precision bf16", "precision=bf16 needs AMX, or AVX512_BF16 on AMD: computed in fp32"),
     )

@@ -11,7 +11,8 @@ import pytest
 from tests.support.gpu.opencl_queue import Queue
 from xyntra_ep.errors import CompileError
 from xyntra_ep.tracea.backends.opencl import OpenCl
-from xyntra_ep.tracea.runtime.opencl import BROKEN, NO_DRIVER, NO_PACKAGE, compiler, read_survey, survey
+from xyntra_ep.tracea.runtime.driver_compiler import DriverCompiler
+from xyntra_ep.tracea.runtime.opencl import BROKEN, NO_DRIVER, NO_PACKAGE, read_survey, survey
 from xyntra_ep.tracea.runtime.opencl_probe import MARK
 from xyntra_ep.tracea.runtime.process import Outcome
 
@@ -79,5 +80,8 @@ def test_a_working_device() -> None:
 
 
 def test_programs_of_two_drivers_never_meet() -> None:
-    salts = {compiler(Path("lib.so"), f"P / D / {driver}").salt(()) for driver in (1, 2)}
+    devices = [f"P / D / {driver}" for driver in (1, 2)]
+    salts = {
+        DriverCompiler(library=Path("lib.so"), device=d, suffix=".clbin", name="the OpenCL driver").salt(()) for d in devices
+    }
     assert len(salts) == 2

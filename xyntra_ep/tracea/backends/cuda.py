@@ -68,10 +68,12 @@ class Cuda(DeviceBackend["CudaDevice"]):
         numbers = ", ".join(str(device.ordinal) for device in found.devices)
         raise ConfigError(f"the CUDA driver has no device {ordinal}", where="XyntraEP", hint=f"device_id can be {numbers}")
 
-    def by_name(self, name: str) -> DeviceTarget:
+    def by_name(self, name: str) -> DeviceTarget | None:
         from xyntra_ep.tracea.doctor.known_gpus import known_gpu_named
 
         known = known_gpu_named(name)
+        if not known.architecture.startswith("sm_"):
+            return None
         return _target(known.gpu, identity=f"{known.name}, which is not here", name=f"{known.name}, by data sheet")
 
 

@@ -14,7 +14,7 @@ from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.semantic_ir.gpu.capabilities import ANY_GPU
 
 if TYPE_CHECKING:
-    from xyntra_ep.tracea.runtime.metal import MetalDevice
+    from xyntra_ep.tracea.runtime.metal.devices import MetalDevice
     from xyntra_ep.tracea.runtime.survey import Survey
 
 _FRAMEWORK = Path("/System/Library/Frameworks/Metal.framework")
@@ -37,9 +37,9 @@ class Metal(DeviceBackend["MetalDevice"]):
         return _FRAMEWORK.is_dir()
 
     def survey(self, limit_s: float | None = None) -> Survey[MetalDevice]:
-        from xyntra_ep.tracea.runtime import metal
+        from xyntra_ep.tracea.runtime.metal import devices
 
-        return metal.survey(LIBRARY) if limit_s is None else metal.survey(LIBRARY, limit_s)
+        return devices.survey(LIBRARY) if limit_s is None else devices.survey(LIBRARY, limit_s)
 
     def open(self, device: MetalDevice) -> DeviceTarget:
         from xyntra_ep.tracea.emitters import metal as text

@@ -44,7 +44,7 @@ class OpenCl(DeviceBackend["OpenClDevice"]):
     def open(self, device: OpenClDevice) -> DeviceTarget:
         from xyntra_ep.tracea.core_ir.dtypes import DType
         from xyntra_ep.tracea.emitters import opencl as text
-        from xyntra_ep.tracea.runtime import opencl
+        from xyntra_ep.tracea.runtime.driver_compiler import DriverCompiler
         from xyntra_ep.tracea.semantic_ir.gpu.capabilities import ANY_GPU
 
         # Its sizes, and what is common for the rest.
@@ -62,7 +62,7 @@ class OpenCl(DeviceBackend["OpenClDevice"]):
             name=device.name,
             gpu=gpu,
             emit=text.emit,
-            compiler=opencl.compiler(LIBRARY, device.identity),
+            compiler=DriverCompiler(library=LIBRARY, device=device.identity, suffix=".clbin", name="the OpenCL driver"),
             flags=device.build_options,
             clock_gflops=device.gflops,
             memory_bytes=device.memory_bytes,

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from xyntra_ep.errors import ConfigError, did_you_mean
-from xyntra_ep.tracea.semantic_ir.gpu.capabilities import SM_80, SM_90A, Gpu
+from xyntra_ep.tracea.semantic_ir.gpu.capabilities import GFX90A, GFX942, GFX1100, SM_80, SM_90A, Gpu
 from xyntra_ep.tracea.semantic_ir.gpu.multiprocessor import MULTIPROCESSORS
 
 
@@ -80,6 +80,14 @@ KNOWN_GPUS: tuple[KnownGpu, ...] = (
         gpu=_card("sm_89", units=142, fma_tflops=91.6, memory_gbs=864.0, fragments=3.95),
         source="NVIDIA L40S data sheet",
     ),
+    KnownGpu(name="MI210", gpu=GFX90A, source="AMD Instinct MI210 data sheet"),
+    KnownGpu(
+        name="MI250X",  # one of its two halves, which are a device each
+        gpu=replace(GFX90A, units=110, fma_gflops=23.9e3),
+        source="AMD Instinct MI250X data sheet",
+    ),
+    KnownGpu(name="MI300X", gpu=GFX942, source="AMD Instinct MI300X data sheet"),
+    KnownGpu(name="RX 7900 XTX", gpu=GFX1100, source="AMD Radeon RX 7900 XTX specifications"),
 )
 BY_NAME: Mapping[str, KnownGpu] = {gpu.name.lower(): gpu for gpu in KNOWN_GPUS}
 
@@ -93,9 +101,13 @@ def known_gpu_for(architecture: str, name: str) -> KnownGpu:
     >>> known_gpu_for("sm_80", "NVIDIA A100-SXM4-80GB").name
     'A100'
     """
-    number = int(architecture.removeprefix("sm_"))
-    before = max((known for known in map(_number, KNOWN_GPUS) if known <= number), default=_number(KNOWN_GPUS[0]))
-    rows = [row for row in KNOWN_GPUS if _number(row) == before]
+    family, number = _numbered(architecture)
+    alike = [row for row in KNOWN_GPUS if _numbered(row.architecture)[0] == family]
+    before = max(
+        (known for _, known in (_numbered(row.architecture) for row in alike) if known <= number),
+        default=_numbered(alike[0].architecture)[1],
+    )
+    rows = [row for row in alike if _numbered(row.architecture)[1] == before]
     words = set(name.lower().replace("-", " ").split())
     matching = [row for row in rows if words.issuperset(row.name.lower().split())]
     return max(matching, key=lambda row: len(row.name.split()), default=rows[0])
@@ -104,18 +116,24 @@ def known_gpu_for(architecture: str, name: str) -> KnownGpu:
 def known_gpu_named(name: str) -> KnownGpu:
     """A row by its name, or the first of an architecture. Raises ConfigError, with near names, for what is neither.
 
-    >>> known_gpu_named("sm_90a").name, known_gpu_named("rtx 4090").architecture
-    ('H100', 'sm_89')
+    >>> known_gpu_named("sm_90a").name, known_gpu_named("rtx 4090").architecture, known_gpu_named("gfx90a").name
+    ('H100', 'sm_89', 'MI210')
     """
     asked = name.lower().replace("-", " ").strip()
     if asked in BY_NAME:
         return BY_NAME[asked]
     for row in KNOWN_GPUS:
-        if row.architecture == asked.removesuffix("a"):
+        if row.architecture in (asked, asked.removesuffix("a")):
             return row
     known = [*BY_NAME, *dict.fromkeys(row.architecture for row in KNOWN_GPUS)]
     raise ConfigError(f"no GPU {name!r} is known", where="architecture", hint=did_you_mean(asked, known, cutoff=0.5))
 
 
-def _number(row: KnownGpu) -> int:
-    return int(row.architecture.removeprefix("sm_"))
+def _numbered(architecture: str) -> tuple[str, int]:
+    """Whose architectures are called so, and a number that is larger for a later one; some have letters among their digits.
+
+    >>> _numbered("sm_90") < _numbered("sm_120"), _numbered("gfx90a") < _numbered("gfx942")
+    (True, True)
+    """
+    family = architecture.rstrip("0123456789abcdef")
+    return family, int(architecture.removeprefix(family), 16)

@@ -13,5 +13,5 @@ def occupancy(architecture: str, *, threads: int, registers: int, shared_bytes: 
     >>> occupancy("sm_80", threads=256, registers=116, shared_bytes=32 << 10)
     Occupancy(blocks=2, warps=16, of_warps=64, limit='registers')
     """
-    unit = MULTIPROCESSORS[architecture.removesuffix("a")]
+    unit = MULTIPROCESSORS.get(architecture) or MULTIPROCESSORS[architecture.removesuffix("a")]
     return unit.occupancy(threads=threads, registers=registers, shared_bytes=shared_bytes)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.emitters.cuda_warpgroups import TENSOR_MAP, WARPGROUP_HELPERS, CudaPrinter
-from xyntra_ep.tracea.emitters.gpu_c import Dialect
+from xyntra_ep.tracea.emitters.gpu_cpp import cpp_dialect
 from xyntra_ep.tracea.runtime.kernel_source import Definitions
 from xyntra_ep.tracea.semantic_ir.gpu.fragment_nodes import DTYPES as FRAGMENT_TYPES
 from xyntra_ep.tracea.semantic_ir.gpu.fragment_nodes import depth_of
 from xyntra_ep.tracea.semantic_ir.gpu.nodes import COPY_BYTES
-from xyntra_ep.tracea.semantic_ir.nodes import Elem, Kernel, Space
+from xyntra_ep.tracea.semantic_ir.nodes import Elem, Kernel
 
 _LOG2E = "0x1.715476p+0f"
 _DEVICE = "static __device__ __forceinline__"
@@ -53,15 +53,12 @@ def _pair(dtype: DType) -> str:
     )
 
 
-CUDA = Dialect(
-    long="long long",
-    long_suffix="ll",
-    kernel='extern "C" __global__ void __launch_bounds__({threads}) {name}({arguments})',
+CUDA = cpp_dialect(
+    kernel="__global__ void __launch_bounds__({threads})",
     function=_DEVICE,
-    spaces={Space.GLOBAL: "", Space.SHARED: "", Space.PRIVATE: ""},
-    shared="__shared__ __align__({alignment}) {type} {name}[{count}];",
+    shared="__shared__",
+    aligned="__align__({alignment})",
     tensor="const __grid_constant__ xy_tensor_map {name}",
-    given="extern __shared__ __align__({alignment}) unsigned char {name}[];",
     block="(int)blockIdx.x",
     thread="(int)threadIdx.x",
     barrier="__syncthreads();",
@@ -92,19 +89,12 @@ CUDA = Dialect(
         '{ unsigned short h; asm("cvt.rn.f16.f32 %0, %1;" : "=h"(h) : "f"(v)); return h; }',
         "xy_narrow_bf16": f"{_DEVICE} unsigned short xy_narrow_bf16(float v) "
         '{ unsigned short h; asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(h) : "f"(v)); return h; }',
-        "xy_round_f16": f"{_DEVICE} float xy_round_f16(float v) {{ return xy_widen_f16(xy_narrow_f16(v)); }}",
         **{f"xy_copy_{n}": _copy(n) for n in COPY_BYTES},
         **{f"xy_load_fragments{turned}(": _load_fragments(turned) for turned in ("", "_transposed")},
         **{f"xy_fragment_dot_{dtype}(": _fragment_dot(dtype) for dtype in FRAGMENT_TYPES},
         **WARPGROUP_HELPERS,
     },
     types=frozenset({TENSOR_MAP}),
-    packets={
-        d: f"xy_{d}x{{n}}" for d in (DType.F32, DType.BF16, DType.F16, DType.I32, DType.I64, DType.I8, DType.U8, DType.BOOL)
-    },
-    packet_helper="struct __align__({bytes}) {type} {{ {element} e[{n}]; }};",
-    part="{v}.e[{i}]",
-    packet="{type}{{{{{parts}}}}}",
     copy="xy_copy_{bytes}({target}, {source}, {valid});",
     commit='asm volatile("cp.async.commit_group;" ::: "memory");',
     wait='asm volatile("cp.async.wait_group {pending};" ::: "memory");',

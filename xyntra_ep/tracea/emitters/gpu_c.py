@@ -15,6 +15,7 @@ from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.emitters.c_family import CPrinter
 from xyntra_ep.tracea.runtime.kernel_source import Definition, Definitions
 from xyntra_ep.tracea.semantic_ir.gpu.fragment_nodes import FragmentDot, LoadFragments
+from xyntra_ep.tracea.semantic_ir.gpu.matrix_dot import MatrixDot, TakePacket
 from xyntra_ep.tracea.semantic_ir.gpu.nodes import (
     SHARED_ALIGNMENT,
     AsyncCommit,
@@ -107,6 +108,8 @@ class Dialect:
     sizes: str = ""  # one argument that all sizes are in, the {index}-th; empty where each is an argument
     size: str = ""  # the {index}-th of these
     positions: tuple[str, ...] = ()
+    take_packet: str = ""  # {bytes} from {source} to {target}
+    matrix_dots: Mapping[str, str] = field(default_factory=dict)  # by the shape's name: {c}, {a}, {b}
     tensor: str = ""  # an argument: the map of a tensor, {name}
     given: str = ""  # shared memory that a launch gives: {name}, {alignment}; empty where a kernel declares all it has
     go: str = ""  # a last argument; with 0 a launch does nothing: one for drivers that compile at the first. Of kernels
@@ -213,9 +216,9 @@ class GpuTarget:
 
     def helper(self, name: str, kind: Type, dtype: DType | None = None) -> str:
         if name.startswith("libm_") or name in ("sqrt", "floor", "ceil", "rint", "pow", "fmod"):
-            return self.dialect.math.format(name=name.removeprefix("libm_"))
+            return self.use(self.dialect.math.format(name=name.removeprefix("libm_")))
         if name == "abs" and kind.elem is Elem.F32:
-            return self.dialect.math.format(name="fabs")
+            return self.use(self.dialect.math.format(name="fabs"))
         if name == "round_f16":
             return self.use("xy_round_f16")
         full = f"xy_{name}_{'index' if not kind.lanes else kind.elem}"
@@ -294,7 +297,7 @@ class GpuPrinter(CPrinter):
             case SharedArray():
                 self._shared_array(s, depth)
             case Barrier():
-                self._line(depth, self._dialect.barrier)
+                self._say(depth, self._dialect.barrier)
             case AsyncCopy():
                 self._copy(s, depth)
             case AsyncCommit():
@@ -314,6 +317,12 @@ class GpuPrinter(CPrinter):
             case FragmentDot():
                 values = ", ".join(self.expr(v) for v in (*s.c, *s.a, *s.b))
                 self._say(depth, self._dialect.fragment_dot.format(dtype=s.dtype, values=values))
+            case TakePacket():
+                places = {"target": self.address(s.target), "source": self.address(s.pointer, s.index)}
+                self._say(depth, self._dialect.take_packet.format(bytes=s.count * self._dtype(s.pointer).bytes, **places))
+            case MatrixDot():
+                parts = {name: self.address(part) for name, part in (("c", s.c), ("a", s.a), ("b", s.b))}
+                self._say(depth, self._dialect.matrix_dots[s.shape.name].format(**parts))
             case _:
                 super()._statement(s, depth)
 
@@ -360,7 +369,9 @@ class GpuPrinter(CPrinter):
         return element if compute == self.target.storage(dtype) else f"(({compute}){element})"
 
     def _store(self, s: Store) -> str:
-        text = self._stored(s.pointer, self.address(s.pointer, s.index), self.expr(s.value))
+        address = self.address(s.pointer, s.index)
+        whole = self._as_it_is(s.value, self._dtype(s.pointer))
+        text = self._stored(s.pointer, address, self.expr(s.value)) if whole is None else f"*({address}) = {whole};"
         return text if s.count is None else f"if ({self.expr(s.count)} > 0) {text}"
 
     def _stored(self, pointer: Pointer, address: str, value: str) -> str:
@@ -368,6 +379,14 @@ class GpuPrinter(CPrinter):
         if spelled := self._dialect.store.get(dtype):
             return self.target.use(spelled).format(p=address, v=value, space=self._space(pointer), a="", n="")
         return f"*({address}) = {self._narrowed(value, dtype)};"
+
+    def _as_it_is(self, value: Rvalue, dtype: DType) -> str | None:
+        """An element of the thread's own array that is stored in the same type: nothing is widened to be narrowed again."""
+        if isinstance(value, Load) and value.count is None:
+            kind = value.pointer.vtype
+            if isinstance(kind, PointerType) and kind.space is Space.PRIVATE and kind.dtype is dtype:
+                return f"*({self.address(value.pointer, value.index)})"
+        return None
 
     def _narrowed(self, value: str, dtype: DType) -> str:
         if spelled := self._dialect.narrow.get(dtype):
@@ -417,7 +436,9 @@ class GpuPrinter(CPrinter):
             for i, value in enumerate(values):
                 self._line(depth, self._stored(s.pointer, f"{address} + {i}", value))
             return
-        parts = ", ".join(values if store else (self._narrowed(v, dtype) for v in values))
+        parts = ", ".join(
+            values if store else (self._as_it_is(e, dtype) or self._narrowed(self.expr(e), dtype) for e in s.values)
+        )
         whole = self._dialect.packet.format(type=packet, parts=parts)
         if store:
             self._line(depth, self.target.use(store).format(p=address, v=whole, space=self._space(s.pointer), a="a", n=count))
@@ -452,4 +473,4 @@ class GpuPrinter(CPrinter):
         return f"{self.target.helper('min', kind)}({low}, {count})"
 
     def _subgroup_xor(self, e: SubgroupXor) -> str:
-        return self.target.use(self._dialect.subgroup_xor).format(v=self.expr(e.value), mask=e.mask)
+        return self.target.use(self._dialect.subgroup_xor.format(v=self.expr(e.value), mask=e.mask))

@@ -140,7 +140,8 @@ class WgslPrinter(WgslMemory):
         if e.op in ("shl", "shr"):
             if is_long(kind):
                 return self.target.use(f"xy_{e.op}_long({a}, {b})")
-            return f"({a} {'<<' if e.op == 'shl' else '>>'} u32({b}))"
+            by = f"{e.b.value}u" if isinstance(e.b, Const) else f"u32({b})"
+            return f"({a} {'<<' if e.op == 'shl' else '>>'} {by})"
         if is_long(kind) and e.op not in ("and", "or", "xor"):
             return self.target.use(f"xy_{e.op}_long({a}, {b})")
         return f"({a} {_INFIX[e.op]} {b})"

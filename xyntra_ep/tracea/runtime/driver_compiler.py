@@ -11,8 +11,8 @@ from xyntra_ep.tracea.runtime.children import driver_child
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DriverCompiler:
-    """See `compilers.Compiler`. ``library``: libxyntra_ep.so, which asks the driver; ``device``: the identity of one, which
-    names the driver's version, too; ``name``: what to call the driver, ``suffix``: the files of what it makes."""
+    """See `compilers.Compiler`. ``library``: libxyntra_ep.so, which asks the driver; ``device``: the identity of one, as native
+    code finds it; ``suffix``: of what the driver makes; ``name``: as messages call the driver."""
 
     library: Path
     device: str

@@ -19,11 +19,15 @@ MARK = b"XYNTRA-REPORT:"
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelReport:
     """Registers of a thread, shared memory that a block declares, and bytes that a thread keeps in memory because registers do
-    not suffice."""
+    not suffice. Where the hardware has several kinds of registers: how many are ``accumulators`` of matrix units, how many
+    ``scalars`` all threads of a warp have in common, and how many of a thread's were spilled."""
 
     registers: int
     shared_bytes: int
     spilled_bytes: int
+    accumulators: int = 0
+    scalars: int = 0
+    spilled_registers: int = 0
 
 
 def attached(code: bytes, reports: Mapping[str, KernelReport]) -> bytes:

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from xyntra_ep.errors import CompileError, ConfigError
 from xyntra_ep.tracea.runtime.kernel_report import KernelReport
+from xyntra_ep.tracea.runtime.program_compiler import ProgramCompiler
 
 _ONE_BLOCK = "--ptxas-options=--minnctapersm=1"
 REMEDY = "pip install 'xyntra-ep[cuda]', or install the CUDA toolkit"
@@ -49,22 +50,17 @@ class Cubin:
         return next(iter(self.reports.values()))
 
 
-class Nvrtc:
+class Nvrtc(ProgramCompiler):
     """The library. ``version``: (major, minor) of CUDA."""
 
-    def __init__(self, library: ctypes.CDLL) -> None:
-        self._library = library
-        library.nvrtcGetErrorString.restype = ctypes.c_char_p
-        major, minor = ctypes.c_int(), ctypes.c_int()
-        self._call("nvrtcVersion", ctypes.byref(major), ctypes.byref(minor))
-        self.version = (major.value, minor.value)
+    name, prefix, code = "NVRTC", "nvrtc", "GetCUBIN"
 
     def architectures(self) -> frozenset[str]:
         """Those that it compiles for, as sm_80."""
         count = ctypes.c_int()
-        self._call("nvrtcGetNumSupportedArchs", ctypes.byref(count))
+        self.call("GetNumSupportedArchs", ctypes.byref(count))
         found = (ctypes.c_int * count.value)()
-        self._call("nvrtcGetSupportedArchs", found)
+        self.call("GetSupportedArchs", found)
         return frozenset(f"sm_{number}" for number in found)
 
     def compile(self, name: str, text: str, architecture: str) -> Cubin:
@@ -84,32 +80,8 @@ class Nvrtc:
 
     def _compiled(self, name: str, text: str, architecture: str, *more: str) -> Cubin:
         options = [f"--gpu-architecture={architecture}", "--std=c++17", "--ptxas-options=-v", *more]
-        program = ctypes.c_void_p()
-        self._call("nvrtcCreateProgram", ctypes.byref(program), text.encode(), f"{name}.cu".encode(), 0, None, None)
-        try:
-            array = (ctypes.c_char_p * len(options))(*(option.encode() for option in options))
-            status = self._library.nvrtcCompileProgram(program, len(options), array)
-            log = self._bytes("nvrtcGetProgramLog", program).rstrip(b"\0").decode(errors="replace")
-            if status != 0:
-                raise CompileError(f"NVRTC: {self._reason(status)} for {architecture}", where=name, source=text, log=log)
-            return Cubin(code=self._bytes("nvrtcGetCUBIN", program), reports=read_log(log), log=log)
-        finally:
-            self._call("nvrtcDestroyProgram", ctypes.byref(program))
-
-    def _bytes(self, getter: str, program: ctypes.c_void_p) -> bytes:
-        size = ctypes.c_size_t()
-        self._call(f"{getter}Size", program, ctypes.byref(size))
-        found = ctypes.create_string_buffer(size.value)
-        self._call(getter, program, found)
-        return found.raw
-
-    def _call(self, name: str, *args: object) -> None:
-        status = getattr(self._library, name)(*args)
-        if status != 0:
-            raise CompileError(f"{name}: {self._reason(status)}", where="NVRTC")
-
-    def _reason(self, status: int) -> str:
-        return bytes(self._library.nvrtcGetErrorString(status)).decode()
+        code, log = self.compiled(name, text, f"{name}.cu", options)
+        return Cubin(code=code, reports=read_log(log), log=log)
 
 
 def read_log(log: str) -> dict[str, KernelReport]:

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 from xyntra_ep.tracea.runtime import opencl_probe
-from xyntra_ep.tracea.runtime.driver_compiler import DriverCompiler
 from xyntra_ep.tracea.runtime.process import Outcome, run_all
 from xyntra_ep.tracea.runtime.survey import Survey
 
@@ -66,11 +65,6 @@ class OpenClDevice:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenClSurvey(Survey[OpenClDevice]):
     """The OpenCL devices of this machine."""
-
-
-def compiler(library: Path, device: str) -> DriverCompiler:
-    """``device``: the identity of one."""
-    return DriverCompiler(library=library, device=device, suffix=".clbin", name="the OpenCL driver")
 
 
 def gpu_at_hand(devices: Path = Path("/dev/dri"), drivers: Path = Path("/etc/OpenCL/vendors")) -> bool:

@@ -22,6 +22,7 @@ from xyntra_ep.tracea.core_ir.dims import Size
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.semantic_ir.builder import KernelBuilder
 from xyntra_ep.tracea.semantic_ir.gpu.fragment_nodes import FragmentDot, LoadFragments
+from xyntra_ep.tracea.semantic_ir.gpu.matrix_dot import MatrixDot, MatrixShape, TakePacket
 from xyntra_ep.tracea.semantic_ir.gpu.nodes import (
     PACKET_BYTES,
     AsyncCommit,
@@ -136,6 +137,12 @@ class GpuBuilder(KernelBuilder):
 
     def fragment_dot(self, c: Sequence[Var], a: Sequence[Rvalue], b: Sequence[Rvalue], dtype: DType) -> None:
         self.emit(FragmentDot(tuple(c), tuple(a), tuple(b), dtype))
+
+    def take_packet(self, target: Pointer, pointer: Pointer, at: Rvalue, count: int) -> None:
+        self.emit(TakePacket(target, pointer, as_rvalue(at, INDEX), count))
+
+    def matrix_dot(self, shape: MatrixShape, c: Pointer, a: Pointer, b: Pointer) -> None:
+        self.emit(MatrixDot(shape, c, a, b))
 
     def finish(self) -> tuple[Kernel, tuple[Size, ...]]:
         kernel, params = super().finish()

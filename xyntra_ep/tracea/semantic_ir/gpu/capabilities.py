@@ -5,9 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from xyntra_ep.tracea.core_ir.dtypes import DType
+from xyntra_ep.tracea.semantic_ir.gpu.matrix_dot import MATRIX_SHAPES, MatrixShape
 from xyntra_ep.tracea.semantic_ir.gpu.multiprocessor import MULTIPROCESSORS, Multiprocessor
 
 STATIC_SHARED_BYTES = 48 << 10  # what a kernel may declare; more is asked for at the launch
+
+
+@dataclass(frozen=True, slots=True)
+class MatrixUnit:
+    """Products of a ``shape``, at a rate of the whole device."""
+
+    shape: MatrixShape
+    gflops: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +37,7 @@ class Gpu:
     warpgroups: bool = False  # products by warpgroups, tensors that are copied: compute capability 9.0 alone, as sm_90a
     max_buffers: int | None = None  # that a kernel may take, and how large one of them may be, where either is limited
     buffer_bytes: int | None = None
+    matrix_units: tuple[MatrixUnit, ...] = ()  # the products that its matrix units make, the preferred ones first
     aliases: bool = True  # what a kernel writes may be what it reads, as another of its buffers
     is_cpu: bool = False  # behind a device's driver: its shared memory is memory like any other
 
@@ -77,3 +87,46 @@ SM_90 = Gpu(
     multiprocessor=MULTIPROCESSORS["sm_90"],
 )
 SM_90A = replace(SM_90, warpgroups=True)
+
+
+def _matrix_units(*rows: tuple[tuple[str, ...], float]) -> tuple[MatrixUnit, ...]:
+    return tuple(MatrixUnit(MATRIX_SHAPES[name], gflops) for names, gflops in rows for name in names)
+
+
+_MFMA = ("mfma_f32_32x32x8f16", "mfma_f32_16x16x16f16", "mfma_f32_32x32x8bf16_1k", "mfma_f32_16x16x16bf16_1k")
+_MFMA_F32 = ("mfma_f32_32x32x2f32", "mfma_f32_16x16x4f32")
+_MFMA_XF32 = ("mfma_f32_32x32x4_xf32", "mfma_f32_16x16x8_xf32")
+_WMMA = ("wmma_f32_16x16x16_f16_w32", "wmma_f32_16x16x16_bf16_w32")
+# Rates: AMD's data sheets of Instinct MI210 and MI300X and of Radeon RX 7900 XTX. Those of fused multiply-adds are without what
+# issues two of them at a time. A unit is what has the shared memory of a block: a compute unit, of RDNA a pair of them.
+GFX90A = Gpu(
+    name="gfx90a",
+    max_threads=1024,
+    shared_bytes=MULTIPROCESSORS["gfx90a"].block_shared_bytes,
+    subgroup=64,
+    units=104,
+    fma_gflops=22.6e3,
+    memory_gbs=1638.0,
+    halves=FRAGMENTS,
+    multiprocessor=MULTIPROCESSORS["gfx90a"],
+    matrix_units=_matrix_units((_MFMA, 181e3), (_MFMA_F32, 45.3e3)),
+)
+GFX942 = replace(
+    GFX90A,
+    name="gfx942",
+    units=304,
+    fma_gflops=81.7e3,
+    memory_gbs=5300.0,
+    multiprocessor=MULTIPROCESSORS["gfx942"],
+    matrix_units=_matrix_units((_MFMA, 1307.4e3), (_MFMA_F32, 163.4e3), (_MFMA_XF32, 653.7e3)),
+)
+GFX1100 = replace(
+    GFX90A,
+    name="gfx1100",
+    subgroup=32,
+    units=48,
+    fma_gflops=30.7e3,
+    memory_gbs=960.0,
+    multiprocessor=MULTIPROCESSORS["gfx1100"],
+    matrix_units=_matrix_units((_WMMA, 122.8e3)),
+)

@@ -218,7 +218,7 @@ class AttentionStream(ABC):
                 own.update(Select(binary("le", top, near), yes, no))
         if larger is not None:
             own.update(Select(binary("lt", 0.0, larger), yes, no))
-        return lt(0, Convert(INDEX, block_reduced(b, own, all_, self._subgroup).result(DType.I64)))
+        return lt(0, Convert(INDEX, block_reduced(b, own, all_, self._subgroup, agreed=True).result(DType.I64)))
 
     def _larger(self, first: Rvalue) -> Rvalue | None:
         """Where a mask is added: 1 where the thread finds an element that is not within the mask's limit, else 0, in the block's

@@ -126,7 +126,7 @@ class _Sorter:
         worst = Entry(b.load(key, 0), Convert(INDEX, b.load(position, 0)))
         own, all_ = (Accumulator(b, ReduceKind.MAX, DType.I64, 1) for _ in range(2))
         own.update(Convert(i64(1), row.before(here, worst)))
-        found = block_reduced(b, own, all_, self._subgroup).result(DType.I64)
+        found = block_reduced(b, own, all_, self._subgroup, agreed=True).result(DType.I64)
         return b.when(lt(0, Convert(INDEX, found)))
 
     def _sorted(self, entry: Entry) -> Entry:

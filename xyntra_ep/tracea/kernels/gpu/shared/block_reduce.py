@@ -16,20 +16,21 @@ from xyntra_ep.tracea.semantic_ir.nodes import Convert, Elem, Pointer, Rvalue, V
 _STORED = {Elem.F32: DType.F32, Elem.I32: DType.I32, Elem.I64: DType.I64}
 
 
-def block_reduced(b: GpuBuilder, own: Accumulator, fresh: Accumulator, subgroup: int) -> Accumulator:
-    """What ``own`` of all threads come to; ``fresh`` is an empty one like it."""
+def block_reduced(b: GpuBuilder, own: Accumulator, fresh: Accumulator, subgroup: int, *, agreed: bool = False) -> Accumulator:
+    """What ``own`` of all threads come to; ``fresh`` is an empty one like it. ``agreed``: by way of shared memory in any case, so
+    that all threads are known to have the same (`proofs/uniform.py`)."""
     if subgroup > 1:
-        return _by_exchange(b, own, fresh, subgroup)
+        return _by_exchange(b, own, fresh, subgroup, agreed)
     return _by_halves(b, own, fresh)
 
 
-def _by_exchange(b: GpuBuilder, own: Accumulator, fresh: Accumulator, subgroup: int) -> Accumulator:
+def _by_exchange(b: GpuBuilder, own: Accumulator, fresh: Accumulator, subgroup: int, agreed: bool) -> Accumulator:
     mask = min(subgroup, b.threads) // 2
     while mask:
         own.take([b.let("other", b.subgroup_xor(part, mask)) for part in own.state])
         mask //= 2
-    groups = b.threads // subgroup
-    if groups <= 1:
+    groups = max(1, b.threads // subgroup)
+    if groups == 1 and not agreed:
         return own
     arrays = [b.shared("part", _STORED[part.type.elem], groups) for part in own.state]
     with b.when(binary("eq", b.thread % subgroup, 0)):

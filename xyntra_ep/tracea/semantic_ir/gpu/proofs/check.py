@@ -3,6 +3,7 @@
 values     are single elements
 memory     shared arrays are declared at the top of the body; pointers keep the kind of memory that they point to
 packets    are neighbours of 16 bytes at most, a power of two of them; copies move 4, 8 or 16 bytes from global to shared memory
+matrices   are a thread's own arrays of the types that their product has, which no element lies behind
 fragments  are of 16-bit elements or f32 in shared memory, their sums mutable floats
 functions  neither wait nor exchange: what waits for what is seen in the kernel's own body
 waiting    see `synchronization.py`
@@ -13,9 +14,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.semantic_ir.check import Checker, require
 from xyntra_ep.tracea.semantic_ir.gpu.fragment_nodes import DTYPES as FRAGMENT_TYPES
 from xyntra_ep.tracea.semantic_ir.gpu.fragment_nodes import FragmentDot, LoadFragments
+from xyntra_ep.tracea.semantic_ir.gpu.matrix_dot import MatrixDot, TakePacket
 from xyntra_ep.tracea.semantic_ir.gpu.nodes import (
     COPY_BYTES,
     PACKET_BYTES,
@@ -36,9 +39,12 @@ from xyntra_ep.tracea.semantic_ir.gpu.warpgroup_nodes import Roles
 from xyntra_ep.tracea.semantic_ir.nodes import (
     BLOCK,
     THREAD,
+    Array,
+    Const,
     Elem,
     Function,
     Kernel,
+    Offset,
     Pointer,
     PointerType,
     Prefetch,
@@ -65,6 +71,7 @@ class GpuChecker(Checker):
         self._depth = 0
         self._in_function = False
         self._slots: dict[str, int] = {}
+        self._own: dict[str, int] = {}  # elements of a thread's own arrays
         self._warpgroups: WarpgroupRules
         self._rules[SubgroupXor] = self._subgroup_xor
 
@@ -117,6 +124,13 @@ class GpuChecker(Checker):
                 self._load_fragments(s)
             case FragmentDot():
                 self._fragment_dot(s)
+            case TakePacket():
+                self._take_packet(s)
+            case MatrixDot():
+                self._matrix_dot(s)
+            case Array():
+                super()._statement(s)
+                self._own[s.var.name] = s.count
             case Prefetch():
                 require(False, "a prefetch is for CPUs")
             case _:
@@ -191,7 +205,29 @@ class GpuChecker(Checker):
         sums = all(v.type == f32(1) and v.name in self._mutable for v in s.c)
         require(sums and all(v.type == i32(1) for v in (*s.a, *s.b)), "fragments are i32, their sums mutable f32")
 
+    def _take_packet(self, s: TakePacket) -> None:
+        source = self._packet(s.pointer, s.index, s.count)
+        require(source.space is not Space.PRIVATE, "a packet is taken from {} memory", source.space)
+        self._own_array(s.target, source.dtype, s.count)
+
+    def _matrix_dot(self, s: MatrixDot) -> None:
+        self._not_in_function()
+        shape = s.shape
+        for part, of, dtype in ((s.c, shape.c, DType.F32), (s.a, shape.a, shape.dtype), (s.b, shape.b, shape.dtype)):
+            self._own_array(part, dtype, shape.held(of))
+
+    def _own_array(self, pointer: Pointer, dtype: DType, count: int) -> None:
+        """``count`` elements from a place on that is a number are in the array."""
+        kind, at = self._pointer(pointer), 0
+        while isinstance(pointer, Offset):
+            require(isinstance(pointer.index, Const), "a place in a thread's own array that is no number")
+            assert isinstance(pointer.index, Const)
+            at, pointer = at + int(pointer.index.value), pointer.pointer
+        require(kind.space is Space.PRIVATE and kind.writable, "no array of the thread's own")
+        require(kind.dtype is dtype, "an array of {} where {} is wanted", kind.dtype, dtype)
+        require(at >= 0 and at + count <= self._own[pointer.name], "{} has no {} elements from {} on", pointer.name, count, at)
+
     def _subgroup_xor(self, e: SubgroupXor) -> None:
         self._not_in_function()
         self._value(e.value)
-        require(0 < e.mask < 32, "a subgroup has no bit {}", e.mask)
+        require(0 < e.mask < 64, "a subgroup has no bit {}", e.mask)  # of the largest there is

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 from xyntra_ep.tracea.semantic_ir.check import require
 from xyntra_ep.tracea.semantic_ir.gpu.fragment_nodes import LoadFragments
+from xyntra_ep.tracea.semantic_ir.gpu.matrix_dot import TakePacket
 from xyntra_ep.tracea.semantic_ir.gpu.nodes import LoadPacket, Slot, StorePacket
 from xyntra_ep.tracea.semantic_ir.gpu.proofs.uniform import space_of, values_in
 from xyntra_ep.tracea.semantic_ir.gpu.warpgroup_nodes import (
@@ -184,6 +185,6 @@ def _quiet(body: Sequence[Statement], needed: set[str], sums: set[str]) -> Itera
 def _touches_shared(s: Statement) -> bool:
     """Whether a statement itself loads from shared memory or stores there."""
     pointers = [e.pointer for e in values_in(s) if isinstance(e, (Load, Gather))]
-    if isinstance(s, (LoadFragments, LoadPacket, Store, StorePacket)):
+    if isinstance(s, (LoadFragments, LoadPacket, Store, StorePacket, TakePacket)):
         pointers.append(s.pointer)
     return any(space_of(pointer) is Space.SHARED for pointer in pointers)

@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 
 from xyntra_ep.tracea.semantic_ir.check import Broken, require
 from xyntra_ep.tracea.semantic_ir.gpu.fragment_nodes import LoadFragments
+from xyntra_ep.tracea.semantic_ir.gpu.matrix_dot import TakePacket
 from xyntra_ep.tracea.semantic_ir.gpu.nodes import (
     AsyncCommit,
     AsyncCopy,
@@ -127,7 +128,7 @@ class _Facts:
         found = self._reads.get(id(s))
         if found is None:
             found = [e.pointer for e in values_in(s) if isinstance(e, (Load, Gather)) and _is_shared(e.pointer)]
-            if isinstance(s, (LoadPacket, LoadFragments)) and _is_shared(s.pointer):
+            if isinstance(s, (LoadPacket, LoadFragments, TakePacket)) and _is_shared(s.pointer):
                 found.append(s.pointer)
             self._reads[id(s)] = found
         return found

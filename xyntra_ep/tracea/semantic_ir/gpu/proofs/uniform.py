@@ -12,6 +12,7 @@ from dataclasses import fields
 
 from xyntra_ep.tracea.semantic_ir.check import Broken, require
 from xyntra_ep.tracea.semantic_ir.gpu.fragment_nodes import FragmentDot, LoadFragments
+from xyntra_ep.tracea.semantic_ir.gpu.matrix_dot import MatrixDot
 from xyntra_ep.tracea.semantic_ir.gpu.nodes import AsyncCommit, AsyncWait, Barrier, LoadPacket, SubgroupXor
 from xyntra_ep.tracea.semantic_ir.gpu.warpgroup_nodes import Once, Role, Roles, WarpgroupDot
 from xyntra_ep.tracea.semantic_ir.nodes import (
@@ -146,7 +147,7 @@ def _demand(body: Sequence[Statement], divergent: set[str], uniform: bool, in_ro
         try:
             if isinstance(s, (Barrier, AsyncCommit, AsyncWait)):
                 require(uniform and not in_role, "not all threads of the block come here")
-            together = not isinstance(s, (LoadFragments, FragmentDot))
+            together = not isinstance(s, (LoadFragments, FragmentDot, MatrixDot))
             require(uniform or together, "not all threads of the warp come here")
             require(uniform or not any(isinstance(e, SubgroupXor) for e in values_in(s)), "not all threads exchange values")
         except Broken as problem:

@@ -1,15 +1,16 @@
-// The part of CUDA's driver API that islands need, from the driver's library at run time: neither headers nor the toolkit are
-// wanted to build, and a machine without an NVIDIA GPU loses nothing. Names and numbers are those of cuda.h; where it maps a name
-// to a later version of a function, that is the one used here.
+// The part of a GPU driver's API that islands need: NVIDIA's, and those whose functions do the same under other names. Each is a
+// table of functions from the driver's library at run time: neither headers nor a toolkit are wanted to build, and a machine
+// without such a GPU loses nothing. Names and numbers are those of cuda.h; where an API has other ones, its table adapts them.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "ort.h"
 
-namespace xyntra::cuda {
+namespace xyntra::driver {
 
 using Ordinal = int;
 using Address = uint64_t;  // CUdeviceptr
@@ -26,10 +27,10 @@ using Result = int;
 inline constexpr Result kSuccess = 0;
 inline constexpr unsigned kNonBlocking = 1;  // CU_STREAM_NON_BLOCKING
 
-// CUdevice_attribute
-inline constexpr int kMaxThreadsPerBlock = 1, kClockRate = 13, kMultiprocessorCount = 16, kMemoryClockRate = 36,
-                     kMemoryBusWidth = 37, kL2CacheSize = 38, kCapabilityMajor = 75, kCapabilityMinor = 76,
-                     kMaxSharedMemoryPerBlockOptin = 97;
+// Which attribute of a device tells what, as the API numbers them.
+struct Attributes {
+  int max_threads, shared_bytes, clock_khz, multiprocessors, memory_clock_khz, memory_bus_bits, l2_bytes;
+};
 // CUfunction_attribute
 inline constexpr int kMaxDynamicSharedBytes = 8;
 
@@ -52,7 +53,19 @@ struct KernelNode {
   void** extra;
 };
 
+// Of a device: its architecture, and the version of its driver, as identities have them.
+struct Version {
+  std::string architecture, driver;
+};
+
 struct Api {
+  const char* prefix;  // of its devices' identities
+  const char* name;    // of the driver, in sentences
+  bool is_known_to_ort;  // ONNX Runtime has memory of its devices, by their numbers
+  Attributes attributes;
+  // False where the driver does not tell.
+  bool (*version)(const Api&, Ordinal, Version&);
+
   Result (*Init)(unsigned);
   Result (*DriverGetVersion)(int*);
   Result (*GetErrorName)(Result, const char**);
@@ -79,9 +92,11 @@ struct Api {
   Result (*CtxSynchronize)();
   Result (*ModuleLoadData)(Module*, const void*);
   Result (*ModuleGetFunction)(Function*, Module, const char*);
+  // Null where nothing copies tensors.
   Result (*TensorMapEncodeTiled)(TensorMap*, int type, uint32_t rank, void* address, const uint64_t* extents,
                                  const uint64_t* strides, const uint32_t* box, const uint32_t* element_strides, int interleave,
                                  int swizzle, int promotion, int fill);
+  // Null where a launch may give all that there is.
   Result (*FuncSetAttribute)(Function, int, int);
   Result (*LaunchKernel)(Function, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, Stream, void**,
                          void**);
@@ -93,6 +108,7 @@ struct Api {
   Result (*EventRecord)(Event, Stream);
   Result (*EventElapsedTime)(float*, Event, Event);
   Result (*EventDestroy)(Event);
+  // Null where kernels are launched one by one.
   Result (*GraphCreate)(Graph*, unsigned);
   Result (*GraphAddKernelNode)(GraphNode*, Graph, const GraphNode*, std::size_t, const KernelNode*);
   Result (*GraphInstantiateWithFlags)(GraphExec*, Graph, unsigned long long);
@@ -102,8 +118,15 @@ struct Api {
   Result (*GraphDestroy)(Graph);
 };
 
-// Opened and initialised at the first call, never closed. Null without a driver or a GPU; `why` then says what is missing.
-const Api* api(std::string* why = nullptr);
+// What is opened and initialised at the first call, and never closed. No `api` without a driver or a GPU; `why` then says what is
+// missing.
+struct Opened {
+  std::unique_ptr<const Api> api;
+  std::string why;
+};
+using Source = const Opened& (*)();
+
+int attribute(const Api& api, Ordinal ordinal, int which);
 
 // The API's name of an error, or its number.
 std::string error_name(const Api& api, Result code);
@@ -112,4 +135,4 @@ std::string error_name(const Api& api, Result code);
 // "any further CUDA work will return the same error", and those that say that device or context are gone.
 FailureKind kind_of(Result code);
 
-}  // namespace xyntra::cuda
+}  // namespace xyntra::driver

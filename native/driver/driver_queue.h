@@ -1,4 +1,5 @@
-// Kernels on their way to a CUDA device: a graph that is launched as one, and the stream that takes it.
+// Kernels on their way to a device of a driver: a graph that is launched as one, where the driver has such, and the stream that
+// takes them.
 //
 // Arguments are the buffers of a call, then the maps of its tensors, then its parameters (int). A unit is a block of threads.
 // What goes between the host and the device goes through pinned memory of the queue's own, so that nothing waits for a copy.
@@ -6,52 +7,52 @@
 
 #include <vector>
 
-#include "cuda_device.h"
+#include "driver_device.h"
 
 namespace xyntra {
 
-class CudaCalls : public DeviceCalls {
+class DriverCalls : public DeviceCalls {
  public:
-  CudaCalls(const CudaDevice& device, const std::vector<DeviceCall>& calls);
-  ~CudaCalls() override;
+  DriverCalls(const DriverDevice& device, const std::vector<DeviceCall>& calls);
+  ~DriverCalls() override;
 
   std::size_t size() const noexcept { return launches_.size(); }
-  void launch(std::size_t call, cuda::Stream stream);
-  // All of them, as a graph that is made the first time.
-  void launch_all(cuda::Stream stream);
+  void launch(std::size_t call, driver::Stream stream);
+  // All of them, as a graph that is made the first time, where the driver has graphs.
+  void launch_all(driver::Stream stream);
   void replace(std::size_t call, std::size_t place, void* memory) override;
 
  private:
   struct Launch {
-    cuda::Function function = nullptr;
+    driver::Function function = nullptr;
     unsigned blocks = 0, threads = 0, shared_bytes = 0;
     std::vector<void*> buffers;
     std::vector<DeviceTensor> tensors;
-    std::vector<cuda::TensorMap> maps;  // of the tensors, in the buffers as they are
+    std::vector<driver::TensorMap> maps;  // of the tensors, in the buffers as they are
     std::vector<int32_t> params;
-    cuda::GraphNode node = nullptr;
+    driver::GraphNode node = nullptr;
     bool replaced = false;  // a buffer, since the graph was made
 
-    std::vector<void*> arguments(const CudaDevice& device);
+    std::vector<void*> arguments(const DriverDevice& device);
   };
 
-  cuda::KernelNode node_of(Launch& launch, std::vector<void*>& arguments) const;
+  driver::KernelNode node_of(Launch& launch, std::vector<void*>& arguments) const;
   void make_graph();
   void update_graph();
 
-  const CudaDevice& device_;
+  const DriverDevice& device_;
   std::vector<Launch> launches_;
-  cuda::Graph graph_ = nullptr;  // stays, because its nodes are what the executable graph is told by
-  cuda::GraphExec executable_ = nullptr;
+  driver::Graph graph_ = nullptr;  // stays, because its nodes are what the executable graph is told by
+  driver::GraphExec executable_ = nullptr;
   bool replaced_ = false;
 };
 
-class CudaQueue : public DeviceQueue {
+class DriverQueue : public DeviceQueue {
  public:
-  CudaQueue(const CudaDevice& device, Timing timing);
-  ~CudaQueue() override;
-  CudaQueue(const CudaQueue&) = delete;
-  CudaQueue& operator=(const CudaQueue&) = delete;
+  DriverQueue(const DriverDevice& device, Timing timing);
+  ~DriverQueue() override;
+  DriverQueue(const DriverQueue&) = delete;
+  DriverQueue& operator=(const DriverQueue&) = delete;
 
   void write(void* memory, const void* from, std::size_t bytes) override;
   void read(void* to, void* memory, std::size_t bytes) override;
@@ -76,10 +77,10 @@ class CudaQueue : public DeviceQueue {
   void restage() noexcept;
   void record();
 
-  const CudaDevice& device_;
+  const DriverDevice& device_;
   const Timing timing_;
-  cuda::Stream stream_ = nullptr;
-  std::vector<cuda::Event> events_;  // one before the first call, and one behind each or behind all
+  driver::Stream stream_ = nullptr;
+  std::vector<driver::Event> events_;  // one before the first call, and one behind each or behind all
   std::size_t recorded_ = 0;         // of them
   std::vector<Pinned> pinned_;       // the last one is being filled
   std::size_t filled_ = 0;           // bytes of it

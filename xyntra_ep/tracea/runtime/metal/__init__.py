@@ -1,0 +1,1 @@
+"""What Metal of this machine tells of its devices."""
