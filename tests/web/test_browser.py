@@ -6,7 +6,8 @@ WebGPU is that of Vulkan in software (SwiftShader), which compiles a large kerne
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import shutil
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -42,13 +43,14 @@ def _wasm() -> None:
 
 
 @pytest.fixture(params=BROWSERS)
-def page(request: pytest.FixtureRequest) -> Page:
+def page(request: pytest.FixtureRequest) -> Iterator[Page]:
     """In a browser with WebGPU, and in one without."""
     browser: Browser = request.getfixturevalue(request.param)
     found = browser.page()
     found.size(*DESK)
     found.target = BROWSERS[request.param]
-    return found
+    yield found
+    found.close()
 
 
 @pytest.fixture(scope="module")
@@ -210,6 +212,52 @@ def test_weights_come_from_the_cache_the_second_time(without_gpu: Browser, digit
         finally:
             (digits / "moved.bin").rename(digits / "weights.bin")
     assert page.errors == []
+
+
+def test_one_tensor_bound_twice(page: Page, tmp_path: Path) -> None:
+    """No dispatch may have the same memory as two writable bindings."""
+    text = """<ir_version: 10, opset_import: ["": 20]> g (float[N,40] x) => (float[N,N] y) {
+        r = Relu(x) t = Transpose<perm=[1,0]>(r) y = MatMul(r, t) }"""
+    onnx.save(onnx.parser.parse_model(text), tmp_path / "model.onnx")
+    make_site(tmp_path / "model.onnx", tmp_path / "site")
+    with served(tmp_path / "site") as address:
+        page.open(address)
+        rng = np.random.default_rng(4)
+        agree(page, tmp_path / "model.onnx", *({"x": rng.standard_normal((n, 40)).astype(np.float32)} for n in (3, 70)))
+    assert page.errors == []
+
+
+def test_what_webgpu_refuses_is_an_error_or_the_fallback(with_gpu: Browser, digits: Path, tmp_path: Path) -> None:
+    shutil.copytree(digits, tmp_path / "site")
+    kernel = next((tmp_path / "site" / "kernels").iterdir())
+    kernel.write_text(kernel.read_text().replace("fn ", "fnn ", 1))
+    page = with_gpu.page()
+    with served(tmp_path / "site") as address:
+        page.open(f"{address}style.css")
+        asked = (
+            'import("./xyntra-web.js").then(({ load }) => load("plan.json"%s)).then((m) => m.target + ": " + m.skipped.join())'
+        )
+        fallback = page.evaluate(asked % "")
+        assert fallback.startswith("wasm: ") and "fnn" in fallback
+        with pytest.raises(AssertionError, match=r"the model cannot run here: .*fnn"):
+            page.evaluate(asked % ', { target: "webgpu" }')
+    page.close()
+
+
+def test_a_lost_device_is_an_error_of_each_run(with_gpu: Browser, digits: Path) -> None:
+    page = with_gpu.page()
+    with served(digits) as address:
+        page.open(f"{address}style.css")
+        begun = """import("./xyntra-web.js").then(({ load }) => load("plan.json", { target: "webgpu" })).then((m) => {
+            globalThis.model = m;
+            globalThis.feeds = { pixels: new Float32Array(64) };
+            return m.run(feeds).then(() => "ran"); })"""
+        assert page.evaluate(begun) == "ran"
+        page.evaluate("model.runner.gpu.destroy(), model.runner.gpu.lost.then(() => 1)")
+        for _ in range(2):
+            with pytest.raises(AssertionError, match="the GPU was lost"):
+                page.evaluate("model.run(feeds)")
+    page.close()
 
 
 def test_resnet18(page: Page, tmp_path: Path, screenshots: Path) -> None:

@@ -97,7 +97,7 @@ def test_half_floats(tmp_path: Path) -> None:
     model = saved(tmp_path, text, w=floats(33, 5).astype(np.float16))
     session = ort.InferenceSession(str(model), providers=["CPUExecutionProvider"])
     # Halves between, denormal ones, those beyond the largest, and what is no number.
-    edges = np.float32([0, -0.0, 1e-8, 2**-24, 2**-25, 3 * 2**-25, 6.1e-5, 65504, 65519, 65520, 1e9, -np.inf, np.nan, 2049, 2051])
+    edges = [0, -0.0, 1e-8, 2**-24, 2**-25, 3 * 2**-25, 6.1e-5, 65504, 65519, 65520, 1e9, -np.inf, np.nan, 2049, 2051]
     x = np.concatenate([edges, floats(33 * 3 - len(edges)) * np.float32(10) ** RNG.integers(-8, 4, 33 * 3 - len(edges))])
     x = x.reshape(3, 33).astype(np.float32)
     make_site(model, tmp_path / "site")

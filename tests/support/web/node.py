@@ -21,7 +21,8 @@ const { load } = await import(given.runtime);
 const model = await load(given.site + "plan.json", { target: "wasm" });
 const runs = [];
 for (const feeds of given.feeds) {
-  const big = (tensor) => ({ ...tensor, data: tensor.data.map((x) => (typeof x !== "string" ? x : /^-?\\d+$/.test(x) ? BigInt(x) : Number(x))) });
+  const number = (x) => (typeof x !== "string" ? x : /^-?\\d+$/.test(x) ? BigInt(x) : Number(x));
+  const big = (tensor) => ({ ...tensor, data: tensor.data.map(number) });
   try {
     const found = await model.run(Object.fromEntries(Object.entries(feeds).map(([name, tensor]) => [name, big(tensor)])));
     const plain = (data) => Array.from(data, (x) => (typeof x === "bigint" ? String(x) : Number.isFinite(x) ? x : String(x)));
