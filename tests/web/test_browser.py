@@ -6,7 +6,8 @@ WebGPU is that of Vulkan in software (SwiftShader), which compiles a large kerne
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import shutil
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -42,13 +43,14 @@ def _wasm() -> None:
 
 
 @pytest.fixture(params=BROWSERS)
-def page(request: pytest.FixtureRequest) -> Page:
+def page(request: pytest.FixtureRequest) -> Iterator[Page]:
     """In a browser with WebGPU, and in one without."""
     browser: Browser = request.getfixturevalue(request.param)
     found = browser.page()
     found.size(*DESK)
     found.target = BROWSERS[request.param]
-    return found
+    yield found
+    found.close()
 
 
 @pytest.fixture(scope="module")
@@ -111,7 +113,8 @@ def test_a_model_with_any_batch(page: Page, tmp_path: Path) -> None:
     assert page.errors == []
 
 
-@pytest.mark.parametrize("name", ["vit-tiny16-tiny", "mobilenetv2-tiny", "bert-base-tiny"])
+# Not BERT: SwiftShader takes longer than its process lives to compile attention in tiles (xy_attention_f32_32x32).
+@pytest.mark.parametrize("name", ["vit-tiny16-tiny", "mobilenetv2-tiny"])
 def test_models_of_the_zoo(name: str, page: Page, tmp_path: Path) -> None:
     model = zoo[name]
     seq = model.seqs[0] if model.seqs else 0
@@ -212,16 +215,64 @@ def test_weights_come_from_the_cache_the_second_time(without_gpu: Browser, digit
     assert page.errors == []
 
 
+def test_one_tensor_bound_twice(page: Page, tmp_path: Path) -> None:
+    """No dispatch may have the same memory as two writable bindings."""
+    text = """<ir_version: 10, opset_import: ["": 20]> g (float[N,40] x) => (float[N,N] y) {
+        r = Relu(x) t = Transpose<perm=[1,0]>(r) y = MatMul(r, t) }"""
+    onnx.save(onnx.parser.parse_model(text), tmp_path / "model.onnx")
+    make_site(tmp_path / "model.onnx", tmp_path / "site")
+    with served(tmp_path / "site") as address:
+        page.open(address)
+        rng = np.random.default_rng(4)
+        agree(page, tmp_path / "model.onnx", *({"x": rng.standard_normal((n, 40)).astype(np.float32)} for n in (3, 70)))
+    assert page.errors == []
+
+
+def test_what_webgpu_refuses_is_an_error_or_the_fallback(with_gpu: Browser, digits: Path, tmp_path: Path) -> None:
+    shutil.copytree(digits, tmp_path / "site")
+    kernel = next((tmp_path / "site" / "kernels").iterdir())
+    kernel.write_text(kernel.read_text().replace("fn ", "fnn ", 1))
+    page = with_gpu.page()
+    with served(tmp_path / "site") as address:
+        page.open(f"{address}style.css")
+        asked = (
+            'import("./xyntra-web.js").then(({ load }) => load("plan.json"%s)).then((m) => m.target + ": " + m.skipped.join())'
+        )
+        fallback = page.evaluate(asked % "")
+        assert fallback.startswith("wasm: ") and "fnn" in fallback
+        with pytest.raises(AssertionError, match=r"(?s)the model cannot run here: .*fnn"):
+            page.evaluate(asked % ', { target: "webgpu" }')
+    page.close()
+
+
+def test_a_lost_device_is_an_error_of_each_run(with_gpu: Browser, digits: Path) -> None:
+    page = with_gpu.page()
+    with served(digits) as address:
+        page.open(f"{address}style.css")
+        begun = """import("./xyntra-web.js").then(({ load }) => load("plan.json", { target: "webgpu" })).then((m) => {
+            globalThis.model = m;
+            globalThis.feeds = { pixels: new Float32Array(64) };
+            return m.run(feeds).then(() => "ran"); })"""
+        assert page.evaluate(begun) == "ran"
+        page.evaluate("model.runner.gpu.destroy(), model.runner.gpu.lost.then(() => 1)")
+        for _ in range(2):
+            with pytest.raises(AssertionError, match="the GPU was lost"):
+                page.evaluate("model.run(feeds)")
+    page.close()
+
+
 def test_resnet18(page: Page, tmp_path: Path, screenshots: Path) -> None:
     model = tmp_path / "resnet18.onnx"
     write_resnet18(model)
     make_site(model, tmp_path / "site", sizes={"batch": 1})
     pixels = np.random.default_rng(2).standard_normal((1, 3, 224, 224)).astype(np.float32)
     with served(tmp_path / "site") as address:
-        page.open(address)
-        page.until("!document.getElementById('run').disabled", 1500)
-        page.evaluate("document.getElementById('run').click()")
-        page.until("document.querySelector('#times table')")
-        page.screenshot(screenshots / f"resnet18-{page.target}.png")
+        page.open(f"{address}style.css")
         agree(page, model, {"pixel_values": pixels})
+        if page.target == "wasm":  # to compile all kernels in software once more tells nothing new
+            page.open(address)
+            page.until("!document.getElementById('run').disabled")
+            page.evaluate("document.getElementById('run').click()")
+            page.until("document.querySelector('#times table')")
+            page.screenshot(screenshots / f"resnet18-{page.target}.png")
     assert page.errors == []

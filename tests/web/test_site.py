@@ -91,6 +91,30 @@ def test_integers_and_bools(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("wasm")
+def test_half_floats(tmp_path: Path) -> None:
+    text = """g (float[N,33] x) => (float[N,33] y, float[N,5] z) {
+        h = Cast<to=10>(x) c = Cast<to=1>(h) y = Identity(c) p = MatMul(h, w) z = Cast<to=1>(p) }"""
+    model = saved(tmp_path, text, w=floats(33, 5).astype(np.float16))
+    session = ort.InferenceSession(str(model), providers=["CPUExecutionProvider"])
+    # Halves between, denormal ones, those beyond the largest, and what is no number.
+    edges = [0, -0.0, 1e-8, 2**-24, 2**-25, 3 * 2**-25, 6.1e-5, 65504, 65519, 65520, 1e9, -np.inf, np.nan, 2049, 2051]
+    x = np.concatenate([edges, floats(33 * 3 - len(edges)) * np.float32(10) ** RNG.integers(-8, 4, 33 * 3 - len(edges))])
+    x = x.reshape(3, 33).astype(np.float32)
+    make_site(model, tmp_path / "site")
+    with served(tmp_path / "site") as address:
+        [found] = run_site(address, [{"x": x}])
+    want, _ = session.run(["y", "z"], {"x": x})
+    np.testing.assert_array_equal(found["y"].astype(np.float32), want)
+
+
+@pytest.mark.usefixtures("wasm")
+def test_a_recurrence(tmp_path: Path) -> None:
+    text = "g (float[T,N,6] x) => (float[T,1,N,8] y) { y = LSTM<hidden_size=8>(x, w, r, b) }"
+    model = saved(tmp_path, text, w=floats(1, 32, 6), r=floats(1, 32, 8), b=floats(1, 64))
+    agree(model, tmp_path, {"x": floats(5, 2, 6)}, {"x": floats(3, 4, 6)})
+
+
+@pytest.mark.usefixtures("wasm")
 def test_an_index_beyond_the_table_is_an_error(tmp_path: Path) -> None:
     model = saved(tmp_path, "g (int64[N] i, float[4,2] t) => (float[N,2] y) { y = Gather<axis=0>(t, i) }")
     make_site(model, tmp_path / "site")

@@ -15,10 +15,11 @@ from xyntra_ep.tracea.runtime.process import run_all
 from xyntra_ep.tracea.runtime.translation_unit import merged
 
 REMEDY = "install clang and lld, or `pip install xyntra-ep[cc]`"
-# What kernels may call: JavaScript computes it (`xyntra-web.js`).
+# What kernels may call: JavaScript has it (`xyntra-wasm.js`).
 IMPORTED = (
     "powf", "fmodf", "expf", "expm1f", "logf", "log1pf", "log2f", "exp2f", "sinf", "cosf", "tanf", "asinf", "acosf", "atanf",
     "sinhf", "coshf", "tanhf", "asinhf", "acoshf", "atanhf", "cbrtf", "roundf",
+    "sched_yield",
 )  # fmt: skip
 _COMMON = (
     "-x", "c", "-std=gnu11", "-O2", "-fvisibility=hidden", "-fno-math-errno", "-ffp-contract=fast", "-msimd128", "-mbulk-memory",

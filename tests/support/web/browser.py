@@ -18,7 +18,10 @@ from typing import Any
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 # WebGPU by Vulkan in software, on a machine without a GPU.
-WEBGPU = ("--enable-unsafe-webgpu", "--enable-features=Vulkan", "--use-vulkan=swiftshader", "--use-webgpu-adapter=swiftshader")
+WEBGPU = (
+    "--enable-unsafe-webgpu", "--enable-features=Vulkan", "--use-vulkan=swiftshader", "--use-webgpu-adapter=swiftshader",
+    "--disable-gpu-watchdog",  # compiling a kernel is no hang
+)  # fmt: skip
 NO_WEBGPU = ("--disable-features=WebGPU", "--disable-gpu")
 KEYS = {"Enter": 13, "Tab": 9, " ": 32, "Escape": 27, "ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39, "ArrowDown": 40}
 _TIMEOUT_S = 1500.0  # software compiles kernels for minutes where others work, too
@@ -69,6 +72,9 @@ class Page:
 
     def size(self, width: int, height: int) -> None:
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 600)
+
+    def close(self) -> None:
+        self.call("Page.close")
 
     def drag(self, points: Sequence[tuple[float, float]]) -> None:
         """Draw a line with the mouse."""

@@ -21,7 +21,8 @@ const { load } = await import(given.runtime);
 const model = await load(given.site + "plan.json", { target: "wasm" });
 const runs = [];
 for (const feeds of given.feeds) {
-  const big = (tensor) => ({ ...tensor, data: tensor.data.map((x) => (typeof x === "string" ? BigInt(x) : x)) });
+  const number = (x) => (typeof x !== "string" ? x : /^-?\\d+$/.test(x) ? BigInt(x) : Number(x));
+  const big = (tensor) => ({ ...tensor, data: tensor.data.map(number) });
   try {
     const found = await model.run(Object.fromEntries(Object.entries(feeds).map(([name, tensor]) => [name, big(tensor)])));
     const plain = (data) => Array.from(data, (x) => (typeof x === "bigint" ? String(x) : Number.isFinite(x) ? x : String(x)));
@@ -61,9 +62,14 @@ def run_site(site: str, feeds: list[Mapping[str, Array]]) -> list[Any]:
 
 
 def fed(feeds: Mapping[str, Array]) -> dict[str, Any]:
-    """Tensors as JSON has them; integers of 64 bits as text."""
+    """Tensors as JSON has them; integers of 64 bits as text, and what JSON has no numbers for."""
+    special = {"inf": "Infinity", "-inf": "-Infinity", "nan": "NaN"}
+
     return {
-        name: {"data": [str(x) if array.dtype == np.int64 else x for x in array.ravel().tolist()], "dims": list(array.shape)}
+        name: {
+            "data": [str(x) if array.dtype == np.int64 else special.get(str(x), x) for x in array.ravel().tolist()],
+            "dims": list(array.shape),
+        }
         for name, array in feeds.items()
     }
 

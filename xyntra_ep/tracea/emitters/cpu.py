@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.emitters import cpu_matrix, cpu_tables
-from xyntra_ep.tracea.emitters.cpu_memory import STORAGE, CpuMemory
+from xyntra_ep.tracea.emitters.cpu_memory import CpuMemory
 from xyntra_ep.tracea.emitters.cpu_supersteps import SUPERSTEP_HELPERS
 from xyntra_ep.tracea.emitters.vector_c import VectorPrinter
 from xyntra_ep.tracea.runtime.kernel_source import Definition, Definitions
@@ -73,7 +73,7 @@ class CpuTarget(CpuMemory):
         return lines if kernel.params else [*lines, "  (void)params;"]
 
     def array(self, var: Var, dtype: DType, count: int) -> str:
-        return f"{STORAGE[dtype]} {var.name}[{count}] __attribute__((aligned(64)));"
+        return f"{self.storage(dtype)} {var.name}[{count}] __attribute__((aligned(64)));"
 
     def prefetch(self, address: str, locality: int, write: bool) -> str:
         return f"__builtin_prefetch({address}, {int(write)}, {locality});"
@@ -260,12 +260,13 @@ class CpuTarget(CpuMemory):
             mask = self.type(Type(Elem.I32, n))
             return f"return ({t})(({mask})a & 0x7fffffff);"
         if name == "opaque":
-            letter = {Isa.AVX512: "v", Isa.NEON: "w", Isa.WASM: "r"}.get(self.isa, "x")
+            # LLVM has no vectors of WebAssembly as operands of assembly text.
+            letter = {Isa.AVX512: "v", Isa.NEON: "w", Isa.WASM: "m"}.get(self.isa, "x")
             return f'__asm__("" : "+{letter}"(a)); return a;'
         if name == "round_f16":
             if n == 1:
-                return "return (float)(_Float16)a;"
-            return f"{t} r; for (int l = 0; l < {n}; l++) r[l] = (float)(_Float16)a[l]; return r;"
+                return f"return {self.rounded_f16('a')};"
+            return f"{t} r; for (int l = 0; l < {n}; l++) r[l] = {self.rounded_f16('a[l]')}; return r;"
         rounding = {"floor": 9, "ceil": 10, "rint": 8}
         if n == 16 and self.isa is Isa.AVX512:
             if name == "sqrt":

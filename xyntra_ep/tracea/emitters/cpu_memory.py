@@ -11,7 +11,7 @@ from xyntra_ep.tracea.semantic_ir.capabilities import Capabilities, Isa
 from xyntra_ep.tracea.semantic_ir.nodes import Elem, PointerType, Type
 
 _SCALAR = {Elem.F32: "float", Elem.I32: "int", Elem.I64: "i64"}
-STORAGE = {
+_STORAGE = {
     DType.F32: "float", DType.F16: "_Float16", DType.BF16: "unsigned short", DType.I64: "i64", DType.I32: "int",
     DType.I16: "short", DType.U16: "unsigned short", DType.I8: "signed char", DType.U8: "unsigned char",
     DType.BOOL: "unsigned char",
@@ -26,6 +26,7 @@ class CpuMemory(ABC):
         self.isa = caps.isa
         self._has_avx2 = caps.isa in (Isa.AVX512, Isa.AVX2)
         self._has_pairs = caps.isa is Isa.AVX512 and (caps.avx512_bf16 or caps.avx512_bf16_convert)
+        self._has_f16 = caps.isa is not Isa.WASM  # as a type of the compiler's
         self._has_vnni = caps.vnni
         self._has_vbmi = caps.isa is Isa.AVX512 and caps.avx512_vbmi
         self._types: dict[str, str] = {}
@@ -41,7 +42,7 @@ class CpuMemory(ABC):
         return self._vector(f"{kind.elem}x{kind.lanes}", _SCALAR[kind.elem], kind.lanes, _ELEM_BYTES[kind.elem])
 
     def _storage_vector(self, dtype: DType, lanes: int) -> str:
-        return self._vector(f"s_{dtype}x{lanes}", STORAGE[dtype], lanes, dtype.bytes)
+        return self._vector(f"s_{dtype}x{lanes}", self.storage(dtype), lanes, dtype.bytes)
 
     def _vector(self, name: str, element: str, lanes: int, element_bytes: int) -> str:
         """The type ``name``, which is defined with this."""
@@ -51,13 +52,13 @@ class CpuMemory(ABC):
         return name
 
     def storage(self, dtype: DType) -> str:
-        return STORAGE[dtype]
+        return "unsigned short" if dtype is DType.F16 and not self._has_f16 else _STORAGE[dtype]
 
     def pointer(self, kind: PointerType) -> str:
-        return f"{STORAGE[kind.dtype]} *" if kind.writable else f"const {STORAGE[kind.dtype]} *"
+        return f"{self.storage(kind.dtype)} *" if kind.writable else f"const {self.storage(kind.dtype)} *"
 
     def memory_helper(self, name: str, full: str, kind: Type, dtype: DType) -> str:
-        t, n, s = self.type(kind), kind.lanes, STORAGE[dtype]
+        t, n, s = self.type(kind), kind.lanes, self.storage(dtype)
         if name in ("load", "load_n"):
             extra = ", i64 n" if name == "load_n" else ""
             return f"{t} {full}(const {s} *p{extra}) {{ {self._load_body(name, kind, dtype)} }}"
@@ -138,7 +139,7 @@ class CpuMemory(ABC):
                 if n == 16:
                     return f"*({bits} *)p = __builtin_ia32_vcvtps2ph512_mask(v, 0, ({bits}){{0}}, -1);"
                 return f"*({bits} *)p = __builtin_ia32_vcvtps2ph256(v, 0);"
-            return f"for (int l = 0; l < {n}; l++) p[l] = (_Float16)v[l];"
+            return f"for (int l = 0; l < {n}; l++) p[l] = {self._narrow('v[l]', dtype)};"
         v = self._storage_vector(dtype, n)
         if dtype in (DType.I8, DType.U8) and kind == Type(Elem.I32, 16) and self.isa is Isa.AVX512:
             return f"{self._narrowed_bytes(v)} *({v} *)p = r;"
@@ -166,7 +167,7 @@ class CpuMemory(ABC):
             v = self._storage_vector(dtype, 4 * words)
             stores += f" *({v} *)(p + {4 * first}) = ({v}){value};"
         permuted = f'const {t} order = {{{order}}}; {t} r; __asm__("vpermd %1, %2, %0" : "=v"(r) : "v"(all), "v"(order));'
-        return f"void {full}({STORAGE[dtype]} *p, {given}) {{ {packed}{permuted}{stores} }}"
+        return f"void {full}({self.storage(dtype)} *p, {given}) {{ {packed}{permuted}{stores} }}"
 
     def _store_by_halves(self, t: str) -> str:
         """The first ``n`` of 8 floats. A store under a mask is some forty instructions on AMD's processors."""
@@ -229,7 +230,7 @@ class CpuMemory(ABC):
         if dtype is DType.BF16:
             return f"{self.helper('bits', Type(Elem.F32, 1))}((int)((unsigned){element} << 16))"
         if dtype is DType.F16:
-            return f"(float){element}"
+            return f"(float){element}" if self._has_f16 else f"{self._f16_helper('widen')}({element})"
         if dtype is DType.BOOL:
             return f"-({element} != 0)"
         return element
@@ -237,9 +238,39 @@ class CpuMemory(ABC):
     def _narrow(self, element: str, dtype: DType) -> str:
         if dtype is DType.BF16:
             return f"{self.narrow_bf16()}({element})"
+        if dtype is DType.F16 and not self._has_f16:
+            return f"{self._f16_helper('narrow')}({element})"
         if dtype is DType.BOOL:
             return f"(unsigned char)({element} & 1)"
-        return f"({STORAGE[dtype]}){element}"
+        return f"({self.storage(dtype)}){element}"
+
+    def rounded_f16(self, element: str) -> str:
+        """A float as it is after it was stored as f16."""
+        return self._widen(self._narrow(element, DType.F16), DType.F16)
+
+    def _f16_helper(self, which: str) -> str:
+        """Of half floats as bits: to f32, or the nearest of one, half to even."""
+        name = f"xy_{which}_f16"
+        if name not in self._helpers:
+            to_bits, to_float = (f"{self.helper('bits', Type(elem, 1))}" for elem in (Elem.I32, Elem.F32))
+            head = "static inline __attribute__((always_inline))"
+            # 2^112 between their exponents; the last exponent of each stands for infinity and NaN.
+            widen = (
+                f"{head} float {name}(unsigned short h) {{ int u = (h & 0x7fff) << 13; float v = {to_float}(u) * 0x1p112f; "
+                f"if (v >= 65536.0f) v = {to_float}(u | 0x7f800000); return h & 0x8000 ? -v : v; }}"
+            )
+            # Below 2^-14 a half float is a multiple of 2^-24, the distance of floats from 0.5 on.
+            narrow = (
+                f"{head} unsigned short {name}(float v) {{ "
+                f"unsigned b = (unsigned){to_bits}(v), s = (b >> 16) & 0x8000, u = b & 0x7fffffff; "
+                "if (u > 0x7f800000) return (unsigned short)(s | 0x7e00 | ((u >> 13) & 0x3ff)); "
+                "if (u >= 0x477ff000) return (unsigned short)(s | 0x7c00); "
+                f"if (u < 0x38800000) {{ unsigned n = (unsigned){to_bits}({to_float}((int)u) + 0.5f) - 0x3f000000; "
+                "return (unsigned short)(s | n); } "
+                "return (unsigned short)(s | ((u - 0x38000000 + 0xfff + ((u >> 13) & 1)) >> 13)); }"
+            )
+            self._helpers[name] = widen if which == "widen" else narrow
+        return name
 
     def narrow_bf16(self) -> str:
         name = "xy_narrow_bf16"

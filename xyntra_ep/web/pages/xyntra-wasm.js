@@ -13,13 +13,14 @@ import {
 /** @typedef {import("./xyntra-web.js").Constants} Constants */
 /** @typedef {import("./xyntra-web.js").Found} Found */
 
-/** What kernels call that is no instruction: computed in double precision, rounded when it is handed back. */
+/** What kernels call that is no instruction. Functions are computed in double precision, rounded when it is handed back. */
 const MATH = Object.fromEntries(
   [
     "exp", "expm1", "log", "log1p", "log2", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh", "acosh",
     "atanh", "cbrt", "pow",
   ].map((name) => [`${name}f`, /** @type {any} */ (Math)[name]]),
 );
+MATH.sched_yield = () => 0; // there is one thread
 MATH.exp2f = (/** @type {number} */ x) => 2 ** x;
 MATH.fmodf = (/** @type {number} */ x, /** @type {number} */ y) => x % y;
 MATH.roundf = (/** @type {number} */ x) => Math.sign(x) * Math.floor(Math.abs(x) + 0.5);
