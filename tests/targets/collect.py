@@ -24,6 +24,7 @@ from tests.tracea.kernels import block_programs
 from tests.tracea.kernels.block_programs import BlockCase
 from xyntra_ep.errors import XyntraError
 from xyntra_ep.tracea.backends.metal import APPLE_GPU
+from xyntra_ep.tracea.core_ir.dims import evaluate
 from xyntra_ep.tracea.core_ir.interpreter import random_like
 from xyntra_ep.tracea.core_ir.ops import Product, ValueKind
 from xyntra_ep.tracea.doctor.variants import cpu_variants
@@ -64,7 +65,7 @@ def on_the_processor() -> Iterator[Evidence]:
     programs = [block_programs.build(BlockCase(m=5, k=64, n=24))]
     lstm = recurrence("lstm", 19, steps=3, rows=2)
     inputs, constants = (
-        [random_like(tuple(map(int, v.shape)), v.dtype, i) for i, v in enumerate(values_of(lstm, kind))]
+        [random_like(tuple(evaluate(n, {}) for n in v.shape), v.dtype, i) for i, v in enumerate(values_of(lstm, kind))]
         for kind in (ValueKind.INPUT, ValueKind.CONST)
     )
     programs.append((lstm, inputs, constants))
