@@ -181,7 +181,8 @@ void DriverDevice::require(const LoadedKernel& kernel) const {
 driver::Function DriverDevice::function(const LoadedKernel& kernel) const {
   driver::Function found = nullptr;
   driver::Result code = api_->ModuleGetFunction(&found, static_cast<driver::Module>(kernel.program), kernel.symbol.c_str());
-  if (code == driver::kSuccess && kernel.shared_bytes > 0 && api_->FuncSetAttribute != nullptr)  // more than a launch gets that does not ask before
+  // More than a launch gets that does not ask before.
+  if (code == driver::kSuccess && kernel.shared_bytes > 0 && api_->FuncSetAttribute != nullptr)
     code = api_->FuncSetAttribute(found, driver::kMaxDynamicSharedBytes, static_cast<int>(kernel.shared_bytes));
   if (code != driver::kSuccess) raise(code, "the kernel " + kernel.symbol);
   return found;

@@ -78,7 +78,8 @@ class DriverApi : public DeviceApi {
  public:
   DriverApi(const char* prefix, bool numbered) noexcept
       : DeviceApi(
-            prefix, [](const std::string& identity) -> std::unique_ptr<const Device> { return DriverDevice::open(opened(), identity); },
+            prefix,
+            [](const std::string& identity) -> std::unique_ptr<const Device> { return DriverDevice::open(opened(), identity); },
             numbered ? Numbered([](int ordinal) { return DriverDevice::identity_of(opened(), ordinal); }) : nullptr,
             [] { return DriverDevice::list(opened()); }) {}
 };

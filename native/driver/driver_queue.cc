@@ -196,8 +196,8 @@ void DriverQueue::read(void* to, void* memory, std::size_t bytes) {
 
 void DriverQueue::copy(void* to, const void* from, std::size_t bytes) {
   const DriverDevice::Current current(device_);
-  device_.check(device_.api().MemcpyDtoDAsync(reinterpret_cast<driver::Address>(to), reinterpret_cast<driver::Address>(from), bytes,
-                                              stream_),
+  device_.check(device_.api().MemcpyDtoDAsync(reinterpret_cast<driver::Address>(to), reinterpret_cast<driver::Address>(from),
+                                              bytes, stream_),
                 "a copy on the device");
 }
 
