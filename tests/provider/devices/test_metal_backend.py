@@ -218,7 +218,8 @@ def test_two_devices_are_told_apart(gpu: FakeMetal, folder: Path) -> None:
     assert [device.identity for device in Metal().survey().working] == [IDENTITY, f"{IDENTITY} #1"]
 
 
-def test_without_metal() -> None:
+def test_without_metal(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("xyntra_ep.tracea.backends.metal._FRAMEWORK", tmp_path / "no framework")
     outcome = Outcome(problem="", log=f'{MARK}{{"missing": "x is not on this machine"}}\n')
     found = read_survey(outcome)
     assert (found.missing, found.remedy, found.lasting) == ("x is not on this machine", NO_METAL, True)

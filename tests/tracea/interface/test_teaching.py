@@ -32,12 +32,13 @@ def no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_without_a_gpu_the_processor_is_taken_and_the_reasons_are_there(tmp_path: Path) -> None:
     plan = Context(cache_dir=tmp_path, caps=AVX2).plan_kernel("flash_attention_2", precision="BF16")
     assert (plan.variant, plan.backend, plan.precision) == ("attention.fused", "cpu", "fp32")
-    assert plan.rejected[:4] == (
+    for row in (
         ("backend cuda", "there is no CUDA device"),
         ("backend metal", "this is no machine with Metal"),
         ("backend opencl", "there is no GPU with a driver of OpenCL"),
         ("precision bf16", "precision=bf16 needs AMX, or AVX512_BF16 on AMD: computed in fp32"),
-    )
+    ):
+        assert row in plan.rejected
     assert plan.assumed == ("batch", "heads", "s", "t", "d_head") and not plan.launches
     text = str(plan)
     assert text.startswith("flash_attention_2 batch=16 heads=16 s=1024 t=1024 d_head=128: attention.fused on cpu (")
