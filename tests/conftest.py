@@ -109,6 +109,8 @@ def _has_compiler(name: str) -> bool:
         return True
     if name == "nvrtc":
         return _has_nvrtc()
+    if name == "hip":
+        return _has_hip()
     return shutil.which(name) is not None
 
 
@@ -118,6 +120,17 @@ def _has_nvrtc() -> bool:
 
     try:
         nvrtc.load()
+    except ConfigError:
+        return False
+    return True
+
+
+def _has_hip() -> bool:
+    from xyntra_ep.errors import ConfigError
+    from xyntra_ep.tracea.runtime.hip import compilers
+
+    try:
+        compilers.find()
     except ConfigError:
         return False
     return True

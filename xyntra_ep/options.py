@@ -160,10 +160,9 @@ def option(
     default_factory: Callable[[], T] | None = None,
     shown_default: str | None = None,
     least: int = 0,
-    later: tuple[str, ...] = (),
 ) -> T:
-    """A field of `Options`: default, a line of documentation, and the values a later release will know."""
-    metadata = {"doc": doc, "least": least, "later": later, "shown_default": shown_default}
+    """A field of `Options`: default, and a line of documentation."""
+    metadata = {"doc": doc, "least": least, "shown_default": shown_default}
     field: Any
     if default_factory is not None:
         field = dataclasses.field(default_factory=default_factory, metadata=metadata)
@@ -182,7 +181,6 @@ class Options:
 
     backend: BackendName = option(
         default=AUTO,
-        later=("webgpu",),
         doc="where fused kernels run; `auto`: a GPU that works and is much faster than the processor, for models that gain more "
         "there than copying inputs and outputs costs, otherwise the CPU",
     )
@@ -283,7 +281,6 @@ class OptionRow:
     default: str
     optional: bool
     least: int
-    later: tuple[str, ...]
     doc: str
 
     @property
@@ -330,7 +327,6 @@ def _row(field: dataclasses.Field[Any], hint: Any) -> OptionRow:
         default=default,
         optional=type(None) in arms,
         least=field.metadata["least"],
-        later=field.metadata["later"],
         doc=doc,
     )
 
@@ -419,8 +415,6 @@ def _convert(row: OptionRow, text: str, where: str, base: Path | None = None) ->
     if folded in row.values:
         return row.kind(folded)
     allowed = f"allowed: {', '.join(row.values)}"
-    if folded in row.later:
-        raise ConfigError(f"{row.name}={text!r} is not in this release", where=where, hint=allowed)
     near = difflib.get_close_matches(folded, row.values, n=1)
     hint = f"did you mean {near[0]!r}? {allowed}" if near else allowed
     raise ConfigError(f"{row.name}={text!r} is not valid", where=where, hint=hint)

@@ -61,8 +61,18 @@ bool version(const Api& api, Ordinal device, Version& found) {
   return false;
 }
 
+// By its name with a version, which is all that is installed to run programs; without, and where ROCm is not among the system's.
+SharedLibrary runtime() {
+  SharedLibrary library("libamdhip64.so.7");
+  for (const char* name : {"libamdhip64.so.6", "libamdhip64.so.5", "/opt/rocm/lib/libamdhip64.so", "libamdhip64.so"}) {
+    if (library.why().empty()) break;
+    library = SharedLibrary(name);
+  }
+  return library;
+}
+
 Opened open() {
-  SharedLibrary library("libamdhip64.so");
+  SharedLibrary library = runtime();
   auto api = std::make_unique<Api>();
   api->prefix = "HIP / ";
   api->name = "AMD's driver";
@@ -105,8 +115,9 @@ Opened open() {
   library.find("hipGetDevice", own.GetDevice);
   library.find("hipSetDevice", own.SetDevice);
   library.find("hipHostMalloc", own.HostMalloc);
-  // Since ROCm 6 this name stands for the properties as they were before; either has the architecture.
-  library.find("hipGetDeviceProperties", own.GetDeviceProperties);
+  // Since ROCm 6 the name alone stands for the properties as they were before; either has the architecture.
+  SharedLibrary(library).find("hipGetDevicePropertiesR0600", own.GetDeviceProperties);
+  if (own.GetDeviceProperties == nullptr) library.find("hipGetDeviceProperties", own.GetDeviceProperties);
   api->GetErrorName = error_name_of;
   api->DevicePrimaryCtxRetain = retain;
   api->CtxPushCurrent = push;

@@ -112,7 +112,7 @@ std::string try_out(const std::string& identity) {
 
 const DeviceApi kApi(WebGpuDevice::kPrefix,
                      [](const std::string& identity) -> std::unique_ptr<const Device> { return WebGpuDevice::open(identity); },
-                     WebGpuDevice::list);
+                     nullptr, WebGpuDevice::list);
 
 WebGpuMemory& memory_at(void* memory) { return *static_cast<WebGpuMemory*>(memory); }
 

@@ -162,7 +162,7 @@ def test_without_a_device_nothing_is_tried(monkeypatch: pytest.MonkeyPatch, tmp_
     done = CliRunner().invoke(app, ["device", "gemm", "--tiny", "--json", str(tmp_path / "run.json")])
     assert "ceilings of cuda: cannot be measured: " in str(done.exception) and "cannot be had" in str(done.exception)
     done = CliRunner().invoke(app, ["device", "--backend", "metal"])
-    assert str(done.exception) == "--backend 'metal': not a device's. there are cuda, opencl"
+    assert str(done.exception) == "--backend 'metal': not a device's. there are cuda, hip, opencl"
 
 
 @pytest.mark.torch

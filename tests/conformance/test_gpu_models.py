@@ -1,8 +1,9 @@
 """The zoo's models as a whole through the GPU variants: by OpenCL against ONNX Runtime, and every kernel that sessions with
-backend=cuda would have through NVRTC, for each architecture that plans differ for."""
+backend=cuda or backend=hip would have through their compilers, for each architecture that plans differ for."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,7 @@ from xyntra_ep.provider import planner, registration
 from xyntra_ep.provider.placement import Placement
 from xyntra_ep.tracea.interface.devices import known_target
 from xyntra_ep.tracea.runtime.hashing import hash128_of
-from xyntra_ep.tracea.runtime.kernel_report import read_report
+from xyntra_ep.tracea.runtime.kernel_report import KernelReport, read_report
 from xyntra_ep.tracea.semantic_ir.gpu.capabilities import ANY_GPU
 from xyntra_zoo import Family, ZooModel, model_path, zoo
 
@@ -83,7 +84,34 @@ def compiled() -> Iterator[Any]:
 @pytest.mark.parametrize(("model", "architecture", "precisions"), list(compiled()))
 def test_cuda(model: ZooModel, architecture: str, precisions: Sequence[str], tmp_path: Path, device_cache: Path) -> None:
     graph = graph_from_model(as_providers_see_it(model, tmp_path))
-    compile_session(graph, architecture, precisions, device_cache)
+    for precision in precisions:
+        compile_session(graph, "cuda", architecture, precision, device_cache)
+
+
+# Each architecture has a tiny model for every day.
+HIP_DAILY = {"gfx90a": ("resnet50-tiny", "fp32"), "gfx942": ("bert-base-tiny", "bf16"), "gfx1100": ("gpt2-decode-tiny", "fp16")}
+HIP_PRECISIONS = {
+    "gfx90a": ("fp32", "bf16", "fp16"),
+    "gfx942": ("fp32", "bf16", "fp16", "tf32"),
+    "gfx1100": ("fp32", "bf16", "fp16"),
+}
+
+
+def compiled_for_hip() -> Iterator[Any]:
+    for architecture, precisions in HIP_PRECISIONS.items():
+        for model in FLOAT:
+            for precision in precisions:
+                marks = () if HIP_DAILY[architecture] == (model.name, precision) else pytest.mark.slow
+                yield pytest.param(model, architecture, precision, id=f"{model.name}-{architecture}-{precision}", marks=marks)
+
+
+@pytest.mark.native
+@pytest.mark.compiler("hip")
+@pytest.mark.parametrize(("model", "architecture", "precision"), list(compiled_for_hip()))
+def test_hip(model: ZooModel, architecture: str, precision: str, tmp_path: Path, device_cache: Path) -> None:
+    graph = graph_from_model(as_providers_see_it(model, tmp_path))
+    reports = compile_session(graph, "hip", architecture, precision, device_cache)
+    assert all(report.scalars and not report.spilled_registers for report in reports.values())
 
 
 def as_providers_see_it(model: ZooModel, folder: Path) -> onnx.ModelProto:
@@ -97,14 +125,17 @@ def as_providers_see_it(model: ZooModel, folder: Path) -> onnx.ModelProto:
     return onnx.load(options.optimized_model_filepath)
 
 
-def compile_session(graph: Graph, architecture: str, precisions: Sequence[str], cache: Path) -> None:
-    """Plan and compile as a session does. Nothing is declined, and no kernel keeps in memory what its registers do not hold."""
-    for precision in precisions:
-        options = parse({"backend": "cuda", "precision": precision, "cache_dir": str(cache)})
-        hash128 = hash128_of(registration.library())
-        work, result = planner.planned(graph, options, built_in(), Placement(device=known_target(architecture)), hash128)
-        assert not work.precision.shortfall and not work.declined and not result.failures
-        reports = {k.symbol: read_report(work.context.root.path / k.path, k.symbol) for k in result.kernels}
-        assert reports and all(reports.values())
-        assert precision == "fp32" or any("fragments" in symbol or "wgmma" in symbol for symbol in reports)
-        assert not [symbol for symbol, report in reports.items() if report and report.spilled_bytes]
+def compile_session(graph: Graph, backend: str, architecture: str, precision: str, cache: Path) -> dict[str, KernelReport]:
+    """What the compiler reports of each kernel. Plan and compile as a session does. Nothing is declined, and no kernel keeps in
+    memory what its registers do not hold."""
+    options = parse({"backend": backend, "precision": precision, "cache_dir": str(cache)})
+    hash128 = hash128_of(registration.library())
+    work, result = planner.planned(graph, options, built_in(), Placement(device=known_target(architecture)), hash128)
+    assert not work.precision.shortfall and not work.declined and not result.failures
+    found = {k.symbol: read_report(work.context.root.path / k.path, k.symbol) for k in result.kernels}
+    reports = {symbol: report for symbol, report in found.items() if report is not None}
+    assert reports and len(reports) == len(found)
+    units = re.compile("fragments|wgmma|matrix")
+    assert precision == "fp32" or any(map(units.search, reports))
+    assert not [symbol for symbol, report in reports.items() if report.spilled_bytes]
+    return reports

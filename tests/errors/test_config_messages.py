@@ -32,8 +32,12 @@ def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ("fast_math", "1", f"XyntraEP: option 'fast_math' is not in this release. there are {ALL}"),
         ("tune", "always", "XyntraEP: tune='always' is not valid. allowed: off, cached, session"),
         ("first_run", "built", "XyntraEP: first_run='built' is not valid. did you mean 'prebuilt'? allowed: compile, prebuilt"),
-        ("backend", "webgpu", "XyntraEP: backend='webgpu' is not in this release. allowed: auto, cpu, cuda, metal, opencl"),
-        ("backend", "cpuu", "XyntraEP: backend='cpuu' is not valid. did you mean 'cpu'? allowed: auto, cpu, cuda, metal, opencl"),
+        ("backend", "vulkan", "XyntraEP: backend='vulkan' is not valid. allowed: auto, cpu, cuda, hip, metal, opencl, webgpu"),
+        (
+            "backend",
+            "cpuu",
+            "XyntraEP: backend='cpuu' is not valid. did you mean 'cpu'? allowed: auto, cpu, cuda, hip, metal, opencl, webgpu",
+        ),
         (
             "precision",
             "bf61",

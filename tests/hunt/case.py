@@ -11,6 +11,8 @@ import numpy as np
 import onnx
 from numpy.typing import NDArray
 
+from xyntra_ep import knobs
+
 Array = NDArray[Any]
 Feeds = Mapping[str, Array]
 
@@ -49,7 +51,12 @@ class Settings:
     two_threads: bool = False  # a second session with two threads, whose results must be the same bits
 
     def provider_options(self) -> dict[str, str]:
-        return {"claim": self.claim, "fp32_strict": str(int(self.fp32_strict)), "log_level": "error", "backend": "cpu"}
+        return {
+            "claim": self.claim,
+            "fp32_strict": str(int(self.fp32_strict)),
+            "log_level": "error",
+            "backend": knobs.current().backend or "cpu",
+        }
 
     def names(self) -> list[str]:
         """The options under which the report counts."""

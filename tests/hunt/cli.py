@@ -167,6 +167,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--jobs", type=int, default=1, help="children at a time")
     parser.add_argument("--only", default="", metavar="RECIPES", help="names of recipes, apart by commas")
     parser.add_argument("--folder", type=Path, default=ROOT / "build" / "hunt", help="for findings and the cache of kernels")
+    parser.add_argument("--backend", default="cpu", help="where our sessions run (%(default)s)")
     parser.add_argument("--optimise", action="store_true", help="compile kernels as users do")
     parser.add_argument("--json", type=Path, metavar="FILE")
     chosen = parser.parse_args(arguments)
@@ -174,7 +175,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if unknown := sorted(set(only) - {recipe.name for recipe in RECIPES}):
         near = [recipe.name for recipe in RECIPES if recipe.name.rpartition(".")[2] in unknown]
         parser.error(f"--only: no recipe is called {', '.join(unknown)}{f'. there is {near}' if near else ''}")
-    environment = {"XYNTRA_CACHE_DIR": str(chosen.folder / "cache")}
+    environment = {"XYNTRA_CACHE_DIR": str(chosen.folder / "cache"), "XYNTRA_BACKEND": chosen.backend}
     environment |= {} if chosen.optimise else fast_compiler(chosen.folder)
     plan = Plan(
         seed=chosen.seed, minutes=chosen.minutes, first=chosen.first, cases=chosen.cases, jobs=chosen.jobs,

@@ -253,7 +253,7 @@ class TestSessions:
         [
             ("clam", "all", "did you mean 'claim'"),
             ("claim", "most", "allowed: profitable, all"),
-            ("backend", "webgpu", "not in this release"),
+            ("backend", "vulkan", "is not valid"),
         ],
     )
     def test_wrong_options_fail_the_session(self, name: str, value: str, said: str) -> None:

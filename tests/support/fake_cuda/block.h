@@ -219,6 +219,52 @@ inline void fragment_dot(float (*element_of)(int, unsigned), float* const (&c)[4
   __syncthreads();
 }
 
+// What another thread of the wave has; an address is 4 for each thread, and threads beyond the wave come round.
+inline int exchange_by_address(int from, int value) {
+  constexpr unsigned wave = 64;  // of less, whose own threads are asked
+  Block& b = block_of_threads;
+  b.exchanged[b.now] = value;
+  __syncthreads();
+  const auto found = static_cast<int>(b.exchanged[b.now - b.now % wave + static_cast<unsigned>(from) / 4 % wave]);
+  __syncthreads();
+  return found;
+}
+
+inline float widen_bf16(unsigned short bits) {
+  const unsigned wide = static_cast<unsigned>(bits) << 16;
+  float f;
+  memcpy(&f, &wide, sizeof(f));
+  return f;
+}
+inline float whole_f32(float v) { return v; }
+inline float tf32_bits(float v) {
+  int word;
+  memcpy(&word, &v, sizeof(word));
+  return tf32_of(word, 0);
+}
+
+// c += a b by the threads of a wave. `of_a`: by row and k, `of_b`: by column and k, who has that element, times what each has, and
+// which it is; `of_c`: where in the matrix each one's elements are.
+template <unsigned lanes, unsigned held_a, unsigned held_b, unsigned held_c, unsigned n, unsigned depth, class T>
+void matrix_dot(float (*value)(T), float* c, const void* a, const void* b, const int* of_a, const int* of_b, const int* of_c) {
+  static std::vector<std::array<T, held_a + held_b>> parts;
+  const unsigned now = block_of_threads.now, wave = now - now % lanes;
+  if (parts.size() < block_of_threads.threads) parts.resize(block_of_threads.threads);
+  memcpy(parts[now].data(), a, held_a * sizeof(T));
+  memcpy(parts[now].data() + held_a, b, held_b * sizeof(T));
+  __syncthreads();
+  for (unsigned i = 0; i < held_c; ++i) {
+    const unsigned place = static_cast<unsigned>(of_c[now % lanes * held_c + i]), row = place / n, column = place % n;
+    float sum = c[i];
+    for (unsigned k = 0; k < depth; ++k) {
+      const auto at_a = static_cast<unsigned>(of_a[row * depth + k]), at_b = static_cast<unsigned>(of_b[column * depth + k]);
+      sum += value(parts[wave + at_a / held_a][at_a % held_a]) * value(parts[wave + at_b / held_b][held_a + at_b % held_b]);
+    }
+    c[i] = sum;
+  }
+  __syncthreads();
+}
+
 inline float __int_as_float(int v) {
   float f;
   memcpy(&f, &v, sizeof(f));

@@ -1,4 +1,5 @@
-"""CUDA text to a shared object for driver.cc: compile.py SOURCE OUTPUT. What is PTX is replaced by what it does."""
+"""Text for a GPU to a shared object for driver.cc: compile.py SOURCE OUTPUT [hip]. Of CUDA, what is PTX is replaced by what it
+does; of HIP, attributes are taken away, and functions of matrix units written by the tables that describe these."""
 
 from __future__ import annotations
 
@@ -6,6 +7,10 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from xyntra_ep.tracea.semantic_ir.gpu.lane_map import LaneMap
 
 _KERNEL = re.compile(r"__launch_bounds__\((\d+)(?:, 1)?\) (?:__cluster_dims__\((\d+), 1, 1\) )?(\w+)\(")
 _GIVEN = re.compile(r"extern __shared__ __align__\(1024\) unsigned char (\w+)\[\];")
@@ -106,8 +111,68 @@ def _loaded(found: re.Match[str]) -> str:
     return f"{found[1]} {{ load_fragments({turned}, {{&a, &b, &c, &d}}, from); }}"
 
 
-def main(source: str, output: str) -> int:
-    text = Path(source).read_text(encoding="utf-8")
+# HIP
+_WORDS = {
+    r"__attribute__\(\(device\)\) ": "",
+    r"__attribute__\(\(always_inline\)\) ": "",
+    r"extern __attribute__\(\(shared\)\) __attribute__\(\(aligned\(1024\)\)\) unsigned char (\w+)\[\];": (
+        r"unsigned char *const \1 = given_shared();"
+    ),
+    r"__attribute__\(\(shared\)\) ": "static ",
+    r"__builtin_amdgcn_workgroup_id_x\(\)": "blockIdx.x",
+    r"__builtin_amdgcn_workitem_id_x\(\)": "threadIdx.x",
+    r"__builtin_amdgcn_fence\(__ATOMIC_\w+, \"workgroup\"\);": "",
+    r"__builtin_amdgcn_s_barrier\(\)": "__syncthreads()",
+    r"__builtin_amdgcn_exp2f\(": "approximate_exp2(",
+    r"__builtin_amdgcn_ds_bpermute\(": "exchange_by_address(",
+    r"extern \"C\" float __ocml_(\w+)_f32\(float\);": r"static float __ocml_\1_f32(float a) { return \1f(a); }",
+    r"extern \"C\" float __ocml_(\w+)_f32\(float, float\);": r"static float __ocml_\1_f32(float a, float b) { return \1f(a, b); }",  # noqa: E501
+    r"(void xy_take\(void \*to, const void \*from\)) \{.*?\n\}": r"\1 { memcpy(to, from, bytes); }",
+}
+_HIP_KERNEL = re.compile(
+    r"__attribute__\(\(global\)\) __attribute__\(\(amdgpu_flat_work_group_size\((\d+), \1\)\)\) void (\w+)\("
+)
+_MATRIX = re.compile(r"(void xy_(\w+)\(float \*c, const void \*a, const void \*b\)) \{.*__builtin_amdgcn_\2\(.*\}")
+
+
+def _multiplied(found: re.Match[str]) -> str:
+    """By the shape's lane maps: where each element of a row of a and of a column of b is, as lane and number."""
+    from xyntra_ep.tracea.semantic_ir.gpu.matrix_dot import MATRIX_SHAPES
+
+    shape = MATRIX_SHAPES[found[2]]
+    lanes, a, b, c = shape.lanes, shape.held(shape.a), shape.held(shape.b), shape.held(shape.c)
+
+    def where(part: LaneMap, held: int, row: str, column: str, columns: int) -> str:
+        places = {}
+        for element in range(held):
+            for lane in range(lanes):
+                place = shape.place(part, lane, element)
+                places[place[row] * columns + place[column]] = lane * held + element
+        return ", ".join(str(places[i]) for i in range(len(places)))
+
+    own = ", ".join(
+        str(place["m"] * shape.n + place["n"])
+        for lane in range(lanes)
+        for place in (shape.place(shape.c, lane, i) for i in range(c))
+    )
+    value = {"f16": "widen_f16", "bf16": "widen_bf16", "f32": "tf32_bits" if shape.rounded else "whole_f32"}[shape.dtype]
+    return (
+        f"{found[1]} {{ static const int of_a[] = {{{where(shape.a, a, 'm', 'k', shape.k)}}}, "
+        f"of_b[] = {{{where(shape.b, b, 'n', 'k', shape.k)}}}, of_c[] = {{{own}}}; "
+        f"matrix_dot<{lanes}, {a}, {b}, {c}, {shape.n}, {shape.k}>({value}, c, a, b, of_a, of_b, of_c); }}"
+    )
+
+
+def _of_hip(text: str) -> tuple[str, str]:
+    sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
+    for pattern, what in _WORDS.items():
+        text = re.sub(pattern, what, text, flags=re.DOTALL if "take" in pattern else 0)
+    text = _MATRIX.sub(_multiplied, text)
+    exported = "".join(f"XY_KERNEL({name}, {threads}, 1)\n" for threads, name in _HIP_KERNEL.findall(text))
+    return _HIP_KERNEL.sub(r"void \2(", text), exported
+
+
+def _of_cuda(text: str) -> tuple[str, str]:
     text = _COPY.sub(_COPIED, _PTX.sub("", text))
     text = _DOT.sub(_DOTTED, _LOAD.sub(_loaded, _GIVEN.sub(r"unsigned char *const \1 = given_shared();", text)))
     text = _CONVERT.sub(r"\1 { return \2(\3); }", text)
@@ -115,10 +180,14 @@ def main(source: str, output: str) -> int:
     text = _EXP2.sub(r"\1 { return approximate_exp2(x); }", text)
     text = _PAIR.sub(r"\1 { return pair_of(narrow_\2, low, high); }", text)
     text = _with_warpgroups(text)
-    if "asm" in text:
-        print("PTX that compile.py does not know", file=sys.stderr)
+    return text, "".join(f"XY_KERNEL({name}, {threads}, {cluster or 1})\n" for threads, cluster, name in _KERNEL.findall(text))
+
+
+def main(source: str, output: str, language: str = "cuda") -> int:
+    text, exported = (_of_hip if language == "hip" else _of_cuda)(Path(source).read_text(encoding="utf-8"))
+    if "asm" in text or "__builtin_amdgcn" in text:
+        print("instructions that compile.py does not know", file=sys.stderr)
         return 1
-    exported = "".join(f"XY_KERNEL({name}, {threads}, {cluster or 1})\n" for threads, cluster, name in _KERNEL.findall(text))
     made = Path(output).with_suffix(".cc")
     made.write_text(f'#include "{Path(__file__).parent / "block.h"}"\n{text}\n{exported}', encoding="utf-8")
     flags = ["-std=c++17", "-O1", "-w", "-ffp-contract=off", "-fno-strict-aliasing", "-shared", "-fPIC"]

@@ -30,7 +30,8 @@ from xyntra_ep.tracea.core_ir.dtypes import to_float64
 from xyntra_ep.tracea.core_ir.interpreter import interpret
 from xyntra_ep.tracea.core_ir.ops import Program, Value, ValueKind
 from xyntra_ep.tracea.doctor.variants import AnyVariant, by_op, gpu_variants
-from xyntra_ep.tracea.emitters import cuda, hip, metal, opencl, webgpu
+from xyntra_ep.tracea.emitters import cuda, hip, metal, opencl
+from xyntra_ep.tracea.emitters.webgpu import text as webgpu
 from xyntra_ep.tracea.planning.builder import OpBuilder
 from xyntra_ep.tracea.planning.plan import BufferKind, PlannedProgram, PlanTensor
 from xyntra_ep.tracea.planning.planner import plan_program

@@ -47,6 +47,50 @@ inline int2 simd_shuffle_xor(int2 value, ushort mask) {
   return {simd_shuffle_xor(value.x, mask), simd_shuffle_xor(value.y, mask)};
 }
 
+// An 8 x 8 matrix, of which a lane has two elements side by side: in the layout that MLX relies on, for Apple documents none.
+template <class T>
+class simdgroup_matrix {
+ public:
+  struct Two {
+    T of[2];
+    T& operator[](int i) { return of[i]; }
+  };
+  Two& thread_elements() { return elements_; }
+
+ private:
+  Two elements_ = {};
+};
+using simdgroup_half8x8 = simdgroup_matrix<half>;
+using simdgroup_float8x8 = simdgroup_matrix<float>;
+
+inline unsigned matrix_row(unsigned lane) { return (lane / 4 & 4) + lane / 2 % 4; }
+inline unsigned matrix_column(unsigned lane) { return (lane / 4 & 2) * 2 + lane % 2 * 2; }
+
+// d = a b + c: all lanes show what they have, and each gathers what its own two elements are made of.
+template <class T>
+void simdgroup_multiply_accumulate(simdgroup_float8x8& d, simdgroup_matrix<T>& a, simdgroup_matrix<T>& b, simdgroup_float8x8& c) {
+  Block& all = block_of_threads;
+  const unsigned lane = all.now % 32, first = all.now - lane;
+  for (int i = 0; i < 2; ++i) {
+    all.fragments[all.now][i] = as_type<int>(static_cast<float>(a.thread_elements()[i]));
+    all.fragments[all.now][2 + i] = as_type<int>(static_cast<float>(b.thread_elements()[i]));
+  }
+  __syncthreads();
+  float left[8][8], right[8][8];
+  for (unsigned other = 0; other < 32; ++other)
+    for (unsigned i = 0; i < 2; ++i) {
+      const auto& shown = all.fragments[first + other];
+      left[matrix_row(other)][matrix_column(other) + i] = as_type<float>(shown[i]);
+      right[matrix_row(other)][matrix_column(other) + i] = as_type<float>(shown[2 + i]);
+    }
+  for (unsigned i = 0; i < 2; ++i) {
+    float sum = c.thread_elements()[i];
+    for (unsigned k = 0; k < 8; ++k) sum += left[matrix_row(lane)][k] * right[k][matrix_column(lane) + i];
+    d.thread_elements()[i] = sum;
+  }
+  __syncthreads();
+}
+
 }  // namespace metal
 
 // A kernel whose last two arguments are the numbers of group and thread; those before point into buffers.

@@ -22,6 +22,10 @@ from xyntra_ep.tracea.semantic_ir.gpu.multiprocessor import MULTIPROCESSORS
         ("sm_87", "Orin", "RTX 3090"),  # an architecture that is not here: the newest before it
         ("sm_89", "NVIDIA GeForce RTX 4090", "RTX 4090"),
         ("sm_120", "NVIDIA GeForce RTX 5090", "H100"),
+        ("gfx90a", "AMD Instinct MI210", "MI210"),
+        ("gfx90a", "AMD Instinct MI250X", "MI250X"),
+        ("gfx942", "AMD Instinct MI300X OAM", "MI300X"),
+        ("gfx1100", "Radeon RX 7900 XTX", "RX 7900 XTX"),
     ],
 )
 def test_a_device_gets_the_row_of_its_name(architecture: str, name: str, known: str) -> None:
@@ -32,10 +36,13 @@ def test_a_device_gets_the_row_of_its_name(architecture: str, name: str, known: 
 def test_rows_agree_with_themselves(row: KnownGpu) -> None:
     gpu = row.gpu
     assert row.source and gpu.multiprocessor == MULTIPROCESSORS[row.architecture]
-    # Multiprocessors of 64 cores on compute capability 8.0, else of 128, at clocks that are built.
-    clock_ghz = gpu.fma_gflops / (2 * gpu.units * (64 if row.architecture == "sm_80" else 128))
+    # Multiprocessors of 64 cores on compute capability 8.0 and on CDNA, else of 128, at clocks that are built.
+    clock_ghz = gpu.fma_gflops / (2 * gpu.units * (64 if row.architecture == "sm_80" or gpu.subgroup == 64 else 128))
     assert 1.4 <= clock_ghz <= 2.6
-    assert 2 <= gpu.fragment_gflops / gpu.fma_gflops <= 16
+    assert bool(gpu.fragment_gflops) != bool(gpu.matrix_units)
+    halves = [unit.gflops for unit in gpu.matrix_units if unit.shape.dtype.bytes == 2] or [gpu.fragment_gflops]
+    assert all(2 <= rate / gpu.fma_gflops <= 16.1 for rate in halves)
+    assert all(unit.shape.lanes == gpu.subgroup for unit in gpu.matrix_units)
     assert known_gpu_named(row.name.upper()) is row
 
 

@@ -15,9 +15,11 @@ from xyntra_ep.tracea.semantic_ir.gpu.multiprocessor import MULTIPROCESSORS
 @pytest.mark.parametrize("architecture", list(MULTIPROCESSORS))
 def test_all_registers_of_full_warps(architecture: str) -> None:
     """65536 registers for 2048 threads are 32 each, for 1536 42, which is rounded down to a unit of 8: 40 (CUDA C++ Best
-    Practices Guide, "Calculating Occupancy")."""
+    Practices Guide, "Calculating Occupancy"). Of CDNA's 512 for each lane of a SIMD eight waves have 64 each, of RDNA 3's 1536
+    sixteen have 96."""
     m = MULTIPROCESSORS[architecture]
-    most = m.registers // (m.warps * 32) // 8 * 8
+    unit = m.register_unit // m.lanes
+    most = m.registers // (m.warps * m.lanes) // unit * unit
     assert occupancy(architecture, threads=256, registers=most, shared_bytes=0).fraction == 1.0
     assert occupancy(architecture, threads=256, registers=most + 1, shared_bytes=0).fraction < 1.0
 
@@ -50,6 +52,35 @@ def test_shared_memory() -> None:
         found = occupancy(architecture, threads=128, registers=32, shared_bytes=size)
         assert (found.blocks, found.limit) == (blocks, "shared memory"), (architecture, size)
     assert occupancy("sm_80", threads=128, registers=256, shared_bytes=0).blocks == 0
+
+
+# Waves on a SIMD by vector registers: AMD lab notes, "Register pressure in AMD CDNA2 GPUs", table 1 (gfx90a), and "Occupancy
+# explained" on GPUOpen: a SIMD of a Radeon RX 7900 has 1536 registers of each lane, handed out 24 at a time, and 16 waves.
+@pytest.mark.parametrize(
+    ("architecture", "registers", "waves"),
+    [
+        ("gfx90a", 64, 8), ("gfx90a", 65, 7), ("gfx90a", 72, 7), ("gfx90a", 80, 6), ("gfx90a", 96, 5), ("gfx90a", 128, 4),
+        ("gfx90a", 168, 3), ("gfx90a", 256, 2), ("gfx90a", 512, 1), ("gfx942", 128, 4),
+        ("gfx1100", 96, 16), ("gfx1100", 97, 12), ("gfx1100", 120, 12), ("gfx1100", 144, 10), ("gfx1100", 192, 8),
+        ("gfx1100", 256, 5),
+    ],
+)  # fmt: skip
+def test_waves_of_amd(architecture: str, registers: int, waves: int) -> None:
+    lanes = MULTIPROCESSORS[architecture].lanes
+    found = occupancy(architecture, threads=4 * lanes, registers=registers, shared_bytes=0)  # a wave on each SIMD
+    assert found.blocks == waves and found.warps == 4 * waves
+
+
+def test_lds_and_barriers_of_amd() -> None:
+    """64 KiB of a compute unit in units of 512 bytes; 128 KiB of a pair of them, of which a block has half at most. A barrier for
+    each block of several waves: 16 of a compute unit, 32 of a pair."""
+    for architecture, size, blocks in (("gfx90a", 16 << 10, 4), ("gfx942", (16 << 10) + 1, 3), ("gfx1100", 64 << 10, 2)):
+        found = occupancy(architecture, threads=128, registers=32, shared_bytes=size)
+        assert (found.blocks, found.limit) == (blocks, "shared memory")
+    assert occupancy("gfx90a", threads=64, registers=64, shared_bytes=(64 << 10) + 1).blocks == 0
+    assert occupancy("gfx90a", threads=128, registers=32, shared_bytes=0).blocks == 16
+    assert occupancy("gfx90a", threads=64, registers=32, shared_bytes=0).blocks == 32
+    assert occupancy("gfx1100", threads=64, registers=32, shared_bytes=0).blocks == 32
 
 
 @pytest.mark.compiler("nvrtc")

@@ -14,7 +14,7 @@ from tests.support.programs.random import RandomProgram
 from tests.tracea.emitters.test_gpu import KERNELS
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.expr import SCALAR_OPS, Expr, call
-from xyntra_ep.tracea.emitters import webgpu
+from xyntra_ep.tracea.emitters.webgpu import text as webgpu
 
 adapter = pytest.mark.device("webgpu")
 SMALL = (0, 1, -1, 2, -3, 7, 10, -10, 255, 1000003)
@@ -75,7 +75,8 @@ def test_integers_and_floats() -> None:
     a = np.concatenate([a, near])
     program, _ = elementwise(a.shape, lambda x: call("to_f", x), DType.I64)
     check_on_webgpu(program, [a], [], 2.0**-24)
-    x = np.concatenate([a.astype(np.float32)[np.abs(a) < 2**62], np.float32([0.5, -0.5, 1.99, -1.99, 2**31, 2**40 + 2**20])])
+    odd = np.array([0.5, -0.5, 1.99, -1.99, 2**31, 2**40 + 2**20], np.float32)
+    x = np.concatenate([a.astype(np.float32)[np.abs(a) < 2**62], odd])
     program, _ = elementwise(x.shape, lambda v: call("to_i", v), DType.F32, result=DType.I64)
     check_on_webgpu(program, [x], [], 0.0)
 

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 from xyntra_ep.tracea.backends._backend import LIBRARY, DeviceBackend, DeviceTarget
 from xyntra_ep.tracea.core_ir.dtypes import DType
-from xyntra_ep.tracea.semantic_ir.gpu.capabilities import ANY_GPU
+from xyntra_ep.tracea.semantic_ir.gpu.capabilities import ANY_GPU, MatrixUnit
+from xyntra_ep.tracea.semantic_ir.gpu.matrix_dot import SIMDGROUP_SHAPES
 
 if TYPE_CHECKING:
     from xyntra_ep.tracea.runtime.metal.devices import MetalDevice
@@ -21,7 +22,17 @@ _FRAMEWORK = Path("/System/Library/Frameworks/Metal.framework")
 
 # The least of them: Apple's figures for the M1 (8 cores, 2.6 TFLOPS in fp32, 68 GB/s). All have 32 threads in step and 32 KiB of
 # memory for a group of threads (Metal Feature Set Tables, families Apple7 and later).
-APPLE_GPU = replace(ANY_GPU, name="apple", subgroup=32, units=8, fma_gflops=2.6e3, memory_gbs=68.0, halves=frozenset({DType.F16}))
+# Products of matrices are made by the same units as others, with less to read: an estimate takes the same rate for them.
+APPLE_GPU = replace(
+    ANY_GPU,
+    name="apple",
+    subgroup=32,
+    units=8,
+    fma_gflops=2.6e3,
+    memory_gbs=68.0,
+    halves=frozenset({DType.F16}),
+    matrix_units=tuple(MatrixUnit(shape, 2.6e3) for shape in SIMDGROUP_SHAPES.values()),
+)
 
 
 class Metal(DeviceBackend["MetalDevice"]):

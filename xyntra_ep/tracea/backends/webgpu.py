@@ -12,7 +12,7 @@ from xyntra_ep.tracea.backends._files import installed, names
 
 if TYPE_CHECKING:
     from xyntra_ep.tracea.runtime.survey import Survey
-    from xyntra_ep.tracea.runtime.webgpu import WebGpuDevice
+    from xyntra_ep.tracea.runtime.webgpu.devices import WebGpuDevice
     from xyntra_ep.tracea.semantic_ir.gpu.capabilities import Gpu
 
 # What every adapter has at least (WebGPU, "limits"): what a page in any browser may count on.
@@ -26,20 +26,20 @@ class WebGpu(DeviceBackend["WebGpuDevice"]):
     nothing = "there is no GPU with the package wgpu"
 
     def traces(self, library: ctypes.CDLL) -> Sequence[str]:
-        from xyntra_ep.tracea.runtime import webgpu
+        from xyntra_ep.tracea.runtime.webgpu import devices
 
-        path = webgpu.tell(library)
-        return [f"webgpu {path}", *names("/dev/dri"), *installed("wgpu")] if path and webgpu.gpu_at_hand() else ()
+        path = devices.tell(library)
+        return [f"webgpu {path}", *names("/dev/dri"), *installed("wgpu")] if path and devices.gpu_at_hand() else ()
 
     def at_hand(self) -> bool:
-        from xyntra_ep.tracea.runtime import webgpu
+        from xyntra_ep.tracea.runtime.webgpu import devices
 
-        return webgpu.gpu_at_hand()
+        return devices.gpu_at_hand()
 
     def survey(self, limit_s: float | None = None) -> Survey[WebGpuDevice]:
-        from xyntra_ep.tracea.runtime import webgpu
+        from xyntra_ep.tracea.runtime.webgpu import devices
 
-        return webgpu.survey(LIBRARY) if limit_s is None else webgpu.survey(LIBRARY, limit_s)
+        return devices.survey(LIBRARY) if limit_s is None else devices.survey(LIBRARY, limit_s)
 
     def first(self, found: Survey[WebGpuDevice]) -> WebGpuDevice:
         return min(found.working, key=lambda device: device.is_cpu)
@@ -76,7 +76,7 @@ def _gpu(max_threads: int, shared_bytes: int, max_buffers: int, buffer_bytes: in
 
 
 def _target(gpu: Gpu, *, identity: str, name: str) -> DeviceTarget:
-    from xyntra_ep.tracea.emitters import webgpu as text
+    from xyntra_ep.tracea.emitters.webgpu import text
     from xyntra_ep.tracea.runtime.driver_compiler import DriverCompiler
 
     compiler = DriverCompiler(library=LIBRARY, device=identity, suffix=".wgsl", name="WebGPU")

@@ -108,7 +108,7 @@ class Dialect:
     sizes: str = ""  # one argument that all sizes are in, the {index}-th; empty where each is an argument
     size: str = ""  # the {index}-th of these
     positions: tuple[str, ...] = ()
-    take_packet: str = ""  # {bytes} from {source} to {target}
+    take_packet: str = ""  # {bytes} from {source} to {target}; empty where packets do it
     matrix_dots: Mapping[str, str] = field(default_factory=dict)  # by the shape's name: {c}, {a}, {b}
     tensor: str = ""  # an argument: the map of a tensor, {name}
     given: str = ""  # shared memory that a launch gives: {name}, {alignment}; empty where a kernel declares all it has
@@ -318,8 +318,7 @@ class GpuPrinter(CPrinter):
                 values = ", ".join(self.expr(v) for v in (*s.c, *s.a, *s.b))
                 self._say(depth, self._dialect.fragment_dot.format(dtype=s.dtype, values=values))
             case TakePacket():
-                places = {"target": self.address(s.target), "source": self.address(s.pointer, s.index)}
-                self._say(depth, self._dialect.take_packet.format(bytes=s.count * self._dtype(s.pointer).bytes, **places))
+                self._take_packet(s, depth)
             case MatrixDot():
                 parts = {name: self.address(part) for name, part in (("c", s.c), ("a", s.a), ("b", s.b))}
                 self._say(depth, self._dialect.matrix_dots[s.shape.name].format(**parts))
@@ -426,6 +425,17 @@ class GpuPrinter(CPrinter):
             parts = [self._element(s.pointer, f"{address} + {i}", kind) for i in range(count)]
         for var, part in zip(s.variables, parts, strict=True):
             self._line(depth, f"const {self.target.type(kind)} {var.name} = {part};")
+
+    def _take_packet(self, s: TakePacket, depth: int) -> None:
+        dtype, target, source = self._dtype(s.pointer), self.address(s.target), self.address(s.pointer, s.index)
+        if self._dialect.take_packet:
+            self._say(depth, self._dialect.take_packet.format(bytes=s.count * dtype.bytes, target=target, source=source))
+            return
+        self._packets += 1
+        name, packet = f"packet{self._packets}", self.target.packet_type(dtype, s.count)
+        self._line(depth, f"const {packet} {name} = *({self._pointer_to(packet, s.pointer, False)})({source});")
+        for i in range(s.count):
+            self._line(depth, f"*({target} + {i}) = {self._dialect.part.format(v=name, i=i)};")
 
     def _store_packet(self, s: StorePacket, depth: int) -> None:
         dtype, count = self._dtype(s.pointer), len(s.values)

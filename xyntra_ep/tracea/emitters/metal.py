@@ -10,9 +10,23 @@ from __future__ import annotations
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.emitters.gpu_c import Dialect, GpuPrinter
 from xyntra_ep.tracea.runtime.kernel_source import Definitions
+from xyntra_ep.tracea.semantic_ir.gpu.matrix_dot import SIMDGROUP_SHAPES, MatrixShape
 from xyntra_ep.tracea.semantic_ir.nodes import Elem, Kernel, Space
 
 _SIZES, _BLOCK, _THREAD = "xy_sizes", "xy_block", "xy_thread"
+
+
+def _matrix_dot(shape: MatrixShape) -> str:
+    """A matrix is an object whose elements a lane sees its own of."""
+    element, kind = ("unsigned short", "half") if shape.dtype is DType.F16 else ("float", "float")
+    taken = "as_type<half>({}[{}])" if shape.dtype is DType.F16 else "{}[{}]"
+    put = [f"{m}.thread_elements()[{i}] = {taken.format(p, i)};" for m, p in (("x", "a"), ("y", "b")) for i in range(2)]
+    sums = [f"z.thread_elements()[{i}] = c[{i}];" for i in range(2)]
+    back = [f"c[{i}] = z.thread_elements()[{i}];" for i in range(2)]
+    head = f"static inline void xy_{shape.name}(thread float *c, thread const {element} *a, thread const {element} *b)"
+    body = (f"simdgroup_{kind}8x8 x, y; simdgroup_float8x8 z;", *put, *sums, "simdgroup_multiply_accumulate(z, x, y, z);", *back)
+    return f"{head} {{ {' '.join(body)} }}"
+
 
 METAL = Dialect(
     prelude="#include <metal_stdlib>\nusing namespace metal;\n",
@@ -39,6 +53,7 @@ METAL = Dialect(
     functions={"xm_exp2_weight_bf16_1": "return exp2(x);"},
     helpers={
         "xy_round_f16": "static inline float xy_round_f16(float v) { return (float)(half)v; }",
+        **{f"xy_{shape.name}(": _matrix_dot(shape) for shape in SIMDGROUP_SHAPES.values()},
         # Registers hold 32 bits; a 64-bit value goes in two.
         "xy_exchange(": "static inline int xy_exchange(int v, ushort mask) { return simd_shuffle_xor(v, mask); }\n"
         "static inline float xy_exchange(float v, ushort mask) { return simd_shuffle_xor(v, mask); }\n"
@@ -50,6 +65,7 @@ METAL = Dialect(
     packet_helper="struct alignas({bytes}) {type} {{ {element} e[{n}]; }};",
     part="{v}.e[{i}]",
     packet="{type}{{{{{parts}}}}}",
+    matrix_dots={shape.name: f"xy_{shape.name}({{c}}, {{a}}, {{b}});" for shape in SIMDGROUP_SHAPES.values()},
     subgroup_xor="xy_exchange({v}, {mask})",
 )
 

@@ -57,7 +57,7 @@ def _has(context: Context, precision: Precision) -> bool:
     if product.half is not None:
         return product.half in context.halves
     if product is Product.TF32:
-        return context.device is not None and context.device.gpu.fragment_gflops > 0
+        return context.device is not None and context.device.gpu.multiplies_tf32
     return product is Product.F32 or context.device is None  # weights of 8 bits are for processors
 
 

@@ -11,7 +11,7 @@ from xyntra_ep.errors import XyntraError
 from xyntra_ep.tracea.runtime import nvrtc
 from xyntra_ep.tracea.runtime.children import devices_child
 from xyntra_ep.tracea.runtime.process import Outcome
-from xyntra_ep.tracea.runtime.survey import Survey, asked
+from xyntra_ep.tracea.runtime.survey import DriverDevice, Survey, asked
 
 PREFIX = "CUDA / "  # of identities (native/cuda/cuda_device.h)
 NO_DRIVER = "install NVIDIA's driver"
@@ -21,25 +21,9 @@ _LIMIT_S = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CudaDevice:
-    """A device as its driver describes it. ``identity`` tells it, and its driver's version, from others; ``ordinal``: its number,
-    as ONNX Runtime's ``device_id``; ``architecture`` as sm_90; ``driver``: the version of CUDA that it is for, as 12.8.
-    ``problem``: why it cannot be used, empty when it can."""
-
-    identity: str
-    ordinal: int
-    name: str
-    architecture: str
-    driver: str
-    multiprocessors: int
-    max_threads: int
-    shared_bytes: int
-    clock_khz: int
-    memory_clock_khz: int
-    memory_bus_bits: int
-    l2_bytes: int
-    memory_bytes: int
-    problem: str = ""
+class CudaDevice(DriverDevice):
+    """``ordinal``: as ONNX Runtime's ``device_id``; ``architecture`` as sm_90; ``driver``: the version of CUDA that it
+    is for, as 12.8."""
 
     @property
     def capability(self) -> tuple[int, int]:

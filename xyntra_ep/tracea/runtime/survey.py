@@ -37,6 +37,27 @@ class Survey(Generic[D]):
         return tuple(d for d in self.devices if not d.problem)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DriverDevice:
+    """A GPU as its driver describes it. ``identity`` tells it, and its driver's version, from others; ``ordinal``: its number;
+    ``architecture`` as compilers call it; ``problem``: why it cannot be used, empty when it can."""
+
+    identity: str
+    ordinal: int
+    name: str
+    architecture: str
+    driver: str
+    multiprocessors: int
+    max_threads: int
+    shared_bytes: int
+    clock_khz: int
+    memory_clock_khz: int
+    memory_bus_bits: int
+    l2_bytes: int
+    memory_bytes: int
+    problem: str = ""
+
+
 def asked(library: Path, prefix: str, limit_s: float) -> Outcome:
     """What a process of its own has said (`children/devices_child.py`): a driver may hang or take the process along when it is
     asked. ``library``: libxyntra_ep.so, which asks; ``prefix``: with what the identities of such devices begin."""

@@ -29,11 +29,13 @@ from xyntra_ep.tracea.core_ir.ops import Product, Program, ReduceKind, ValueKind
 from xyntra_ep.tracea.doctor.variants import gpu_variants
 from xyntra_ep.tracea.interface.trial_jobs import values_of
 from xyntra_ep.tracea.interface.trials import Trial, trials
+from xyntra_ep.tracea.kernels.gpu.matrix_cores.gemm_matrix import VARIANTS as MATRICES
 from xyntra_ep.tracea.kernels.gpu.rows.row_reduce_block import VARIANTS as BLOCK
 from xyntra_ep.tracea.runtime.metal.devices import MetalDevice
+from xyntra_ep.tracea.semantic_ir.gpu.matrix_dot import SIMDGROUP_SHAPES
 
 M1 = MetalDevice(identity="Metal / M1 / 1", name="M1", system="1", family=7, shared_bytes=32 << 10, memory_bytes=1 << 33)
-MATRIX_UNITS = ("fragments", "fragments_or_gemv", "wgmma", "wgmma_or_gemv")
+OTHER_MATRICES = ("fragments", "fragments_or_gemv", "wgmma", "wgmma_or_gemv")
 MAX_ERR = {Product.F32: 1e-5} | dict.fromkeys((Product.TF32, Product.F16, Product.BF16), 2e-2)
 
 
@@ -43,10 +45,10 @@ def all_trials() -> tuple[Trial, ...]:
 
 
 EVERY = sorted({variant.name for variants in gpu_variants().values() for variant in variants})
-GIVEN = [name for name in EVERY if name.partition(".")[2] not in MATRIX_UNITS]
+GIVEN = [name for name in EVERY if name.partition(".")[2] not in OTHER_MATRICES]
 
 
-def test_what_needs_matrix_units_is_not_given() -> None:
+def test_what_needs_other_matrix_units_is_not_given() -> None:
     assert sorted({trial.variant.name for trial in all_trials()}) == GIVEN
 
 
@@ -65,6 +67,27 @@ def test_ragged_products(transpose: str) -> None:
     for m, k, n, symbolic in ((33, 17, 65, "mkn"), (5, 0, 6, ""), (1, 70, 33, "m")):
         case = GemmCase(m=m, k=k, n=n, transpose=transpose, symbolic=symbolic, constant_b=False, epilogue="residual")
         check_on_metal(*gemm_programs.build(case), 3e-6)
+
+
+def test_lanes_of_matrices_are_those_of_mlx() -> None:
+    for shape in SIMDGROUP_SHAPES.values():
+        for lane in range(32):
+            quad = lane // 4
+            row, column = (quad & 4) + lane // 2 % 4, (quad & 2) * 2 + lane % 2 * 2
+            for part, down, across in ((shape.a, "m", "k"), (shape.b, "k", "n"), (shape.c, "m", "n")):
+                assert [shape.place(part, lane, i) for i in range(2)] == [{down: row, across: column + i} for i in range(2)]
+
+
+@pytest.mark.parametrize("dtype", [DType.F32, DType.F16])
+def test_products_by_matrices(dtype: DType) -> None:
+    """Operands in packets and one by one, along k and across it."""
+    half = dtype is DType.F16
+    for transpose, m, k, n, symbolic in (("", 70, 41, 65, "mkn"), ("b", 64, 48, 72, ""), ("a", 33, 64, 128, "m")):
+        product = Product.F16 if half else Product.F32
+        case = GemmCase(
+            m=m, k=k, n=n, transpose=transpose, symbolic=symbolic, constant_b=False, epilogue="residual", product=product
+        )
+        check_on_metal(*gemm_programs.build(case), 2e-3 if half else 3e-6, variants=MATRICES)
 
 
 @pytest.mark.parametrize("dtype", [DType.F16, DType.BF16])

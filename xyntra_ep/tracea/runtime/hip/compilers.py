@@ -11,6 +11,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -84,13 +85,22 @@ def find() -> HipCompiler:
     """hipRTC, otherwise the first Clang. Raises ConfigError, naming what was met, where there is neither."""
     if (library := load()) is not None:
         return HipCompiler(version=".".join(map(str, library.version)))
-    met = []
+    met: list[str] = []
+    if (compiler := find_clang(met)) is not None:
+        return compiler
+    refused = f" ({'; '.join(met)})" if met else ""
+    raise ConfigError(f"there is no compiler for AMD's GPUs{refused}", where="hip", hint=REMEDY)
+
+
+def find_clang(met: list[str] | None = None) -> HipCompiler | None:
+    """The first that can be used. ``met`` gets the others, and why not."""
     for command in filter(None, map(shutil.which, _CLANGS)):
         why, version = _asked(command)
         if not why:
             return HipCompiler(version=version, clang=(command,))
-        met.append(f"{command}: {why}")
-    raise ConfigError(f"there is no compiler for AMD's GPUs{f' ({chr(59).join(met)})' if met else ''}", where="hip", hint=REMEDY)
+        if met is not None:
+            met.append(f"{command}: {why}")
+    return None
 
 
 def _asked(command: str) -> tuple[str, str]:
@@ -116,13 +126,19 @@ def code_of(name: str, text: str, architecture: str, clang: Sequence[str]) -> by
         if library is None:
             raise CompileError("hipRTC is not here any more", where=name)
         return library.compiled(name, text, f"{name}.hip", [f"--offload-arch={architecture}", *_OPTIONS])[0]
+    with tempfile.TemporaryDirectory() as folder:
+        made = Path(folder, "code")
+        command = [*clang, *clang_options(architecture), "-o", str(made), "-"]
+        done = subprocess.run(command, input=text.encode(), capture_output=True, check=False)
+        if done.returncode != 0:
+            log = done.stderr.decode(errors="replace")
+            raise CompileError(f"{clang[0]} fails for {architecture}", where=name, source=text, log=log)
+        return made.read_bytes()
+
+
+def clang_options(architecture: str) -> list[str]:
     libraries = [part for path in bitcode(architecture) for part in ("-Xclang", "-mlink-builtin-bitcode", "-Xclang", str(path))]
-    options = [*_CLANG, *_OPTIONS, f"--offload-arch={architecture}", *libraries, "-o", "/dev/stdout", "-"]
-    done = subprocess.run([*clang, *options], input=text.encode(), capture_output=True, check=False)
-    if done.returncode != 0:
-        log = done.stderr.decode(errors="replace")
-        raise CompileError(f"{clang[0]} fails for {architecture}", where=name, source=text, log=log)
-    return done.stdout
+    return [*_CLANG, *_OPTIONS, f"--offload-arch={architecture}", *libraries]
 
 
 def bitcode(architecture: str, root: Path = Path("/")) -> list[Path]:

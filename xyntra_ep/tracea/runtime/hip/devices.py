@@ -1,48 +1,30 @@
 """AMD's GPUs on this machine, and whether kernels can be made for them.
 
-A driver may hang or take the process along when it is asked, so ``survey`` asks in a process of its own
-(`children/hip_child.py`).
+A driver may hang or take the process along when it is asked, so ``survey`` asks in a process of its own (`survey.asked`).
 """
 
 from __future__ import annotations
 
-import sys
-import tempfile
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
 from xyntra_ep.errors import ConfigError
-from xyntra_ep.tracea.runtime.children import hip_child
+from xyntra_ep.tracea.runtime.children import devices_child
 from xyntra_ep.tracea.runtime.hip import compilers
-from xyntra_ep.tracea.runtime.process import Outcome, run_all
-from xyntra_ep.tracea.runtime.survey import Survey
+from xyntra_ep.tracea.runtime.process import Outcome
+from xyntra_ep.tracea.runtime.survey import DriverDevice, Survey, asked
 
 NO_DRIVER = "install AMD's driver and ROCm"
 ARCHITECTURES = ("gfx90a", "gfx942", "gfx1100")  # that kernels are compiled for and checked: code of one runs on no other
+_PREFIX = "HIP / "  # of identities
 _LIMIT_S = 60.0
 _KFD = "/dev/kfd"  # how ROCm reaches its devices
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HipDevice:
-    """A device as its driver describes it. ``identity`` tells it, and its driver's version, from others; ``ordinal``: its number;
-    ``architecture`` as gfx942. ``problem``: why it cannot be used, empty when it can."""
-
-    identity: str
-    ordinal: int
-    name: str
-    architecture: str
-    driver: str
-    multiprocessors: int
-    max_threads: int
-    shared_bytes: int
-    clock_khz: int
-    memory_clock_khz: int
-    memory_bus_bits: int
-    l2_bytes: int
-    memory_bytes: int
-    problem: str = ""
+class HipDevice(DriverDevice):
+    """``architecture`` as gfx942; ``driver``: the version of HIP, as 6.2."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,9 +40,7 @@ def at_hand() -> bool:
 @cache
 def survey(library: Path, limit_s: float = _LIMIT_S) -> HipSurvey:
     """All devices, once a process; ``library``: libxyntra_ep.so, which asks the driver; ``limit_s``: for its answer."""
-    with tempfile.TemporaryDirectory() as folder:
-        command = [sys.executable, hip_child.__file__, str(library)]
-        [outcome] = run_all([command], folder=Path(folder), parallel=1, timeout_s=limit_s)
+    outcome = asked(library, _PREFIX, limit_s)
     try:
         compilers.find()
     except ConfigError as error:
@@ -70,7 +50,7 @@ def survey(library: Path, limit_s: float = _LIMIT_S) -> HipSurvey:
 
 def read_survey(outcome: Outcome, no_compiler: str) -> HipSurvey:
     """What the child has said; ``no_compiler``: why there is none, empty with one."""
-    said = outcome.said(hip_child.MARK)
+    said = outcome.said(devices_child.MARK)
     if not said:
         return HipSurvey(missing=f"asking for AMD's GPUs {outcome.problem or 'gave no answer'}", remedy=NO_DRIVER, lasting=False)
     found = said[-1]

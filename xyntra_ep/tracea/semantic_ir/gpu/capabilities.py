@@ -47,6 +47,11 @@ class Gpu:
         return self.fragment_gflops * DType.F16.bytes / dtype.bytes
 
     @property
+    def multiplies_tf32(self) -> bool:
+        """Whether its matrix units take an f32 so."""
+        return self.fragment_gflops > 0 or any(unit.shape.rounded for unit in self.matrix_units)
+
+    @property
     def target(self) -> str:
         """What kernels are compiled for: what only one architecture has must be asked for by its name."""
         return f"{self.name}a" if self.warpgroups else self.name

@@ -8,9 +8,9 @@ lane's array (the digits above) is dealt out to the axes of the matrix. Where la
     TakePacket    neighbours, 16 bytes at most, from memory to a thread's own array of the same type, as they are
     MatrixDot     c += a times b, by all threads of a warp. Each is a thread's own array, from a place on
 
-All elements of a lane's part of a are neighbours along one axis, and so are those of b: tiles lie in shared memory in rows along
-it (`contiguous`). Sums may be taken in any order: where the axis is k, a lane may read more neighbours than one product takes, if
-it does so of both operands.
+All elements of a lane's part of a are neighbours along one axis, and so are those of b, perhaps another: tiles lie in shared
+memory in rows along it (`contiguous`). Sums may be taken in any order: where the axis is k, a lane may read more neighbours than
+one product takes, if it does so of both operands.
 
 A shape is added by a row of `MATRIX_SHAPES`, the instruction's spelling in the target's `Dialect.matrix_dots`, and the GPUs that
 have it (`capabilities.py`).
@@ -155,3 +155,23 @@ MATRIX_SHAPES: Mapping[str, MatrixShape] = {
         _wmma("wmma_f32_16x16x16_bf16_w32", DType.BF16),
     )
 }
+
+
+# -- Apple's: simdgroup_multiply_accumulate of 8 x 8, by 32 lanes. Apple documents no layout; this is the one that its library MLX
+# relies on (mlx/backend/metal/kernels/steel/gemm/mma.h)
+
+
+def _simdgroup(dtype: DType) -> MatrixShape:
+    """A lane has two neighbours of a row of each matrix: of b along n."""
+
+    def matrix(row: str, column: str) -> LaneMap:
+        lanes = (Digit(column, 2, step=2), Digit(row, 4), Digit(column, 2, step=4), Digit(row, 2, step=4))
+        return LaneMap((*lanes, Digit(column, 2)))
+
+    name = f"simdgroup_8x8_{dtype}"
+    return MatrixShape(
+        name=name, dtype=dtype, m=8, n=8, k=8, lanes=32, a=matrix("m", "k"), b=matrix("k", "n"), c=matrix("m", "n")
+    )
+
+
+SIMDGROUP_SHAPES: Mapping[DType, MatrixShape] = {dtype: _simdgroup(dtype) for dtype in (DType.F16, DType.F32)}

@@ -75,7 +75,7 @@ class Multiprocessor:
     def _blocks_by_shared(self, shared_bytes: int) -> int:
         if shared_bytes > self.block_shared_bytes:
             return 0
-        return self.shared_bytes // _up(shared_bytes + self.reserved_bytes, self.shared_unit)
+        return self.shared_bytes // _up(max(1, shared_bytes + self.reserved_bytes), self.shared_unit)
 
 
 # A thread's registers are those of both kinds, vector and accumulator, of one file.

@@ -13,6 +13,7 @@ from functools import partial
 from xyntra_ep.tracea.core_ir.dims import le, lt
 from xyntra_ep.tracea.core_ir.ops import Gemm
 from xyntra_ep.tracea.kernels.gpu.gemm import block_tiles, gemv
+from xyntra_ep.tracea.kernels.gpu.matrix_cores import gemm_matrix
 from xyntra_ep.tracea.kernels.gpu.shared.launch import only_where
 from xyntra_ep.tracea.kernels.gpu.shared.sum_parts import MOST
 from xyntra_ep.tracea.kernels.gpu.tensor_cores import gemm_fragments, gemm_wgmma
@@ -51,4 +52,5 @@ def _or_gemv(tiles: Variant[Gemm]) -> Variant[Gemm]:
     )
 
 
-VARIANTS = [_or_gemv(tiles) for tiles in (*gemm_wgmma.VARIANTS, *gemm_fragments.VARIANTS, *block_tiles.VARIANTS)]
+_TILES = (*gemm_wgmma.VARIANTS, *gemm_fragments.VARIANTS, *gemm_matrix.VARIANTS, *block_tiles.VARIANTS)
+VARIANTS = [_or_gemv(tiles) for tiles in _TILES]

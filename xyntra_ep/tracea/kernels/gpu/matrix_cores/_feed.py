@@ -63,11 +63,12 @@ class Feed:
         for held, (more_o, more_k) in zip(self._held, fetch.rounds(), strict=True):
             o, at = self._o + more_o, self._at + more_k
             rounded = [self._rounded(k.load(held, i)) for i in range(fetch.packet)]
-            if fetch.along_k:
-                k.store_packet(slot, k.let("to", self._layout.emit(k, o, at)), rounded)
+            if fetch.along_k is not fetch.rows_are_k:
+                k.store_packet(slot, k.let("to", self._layout.emit(k, *fetch.place(o, at))), rounded)
                 continue
             for i, value in enumerate(rounded):
-                k.store(slot, self._layout.emit(k, o + i, at), value)
+                where = fetch.place(o, at + i) if fetch.along_k else fetch.place(o + i, at)
+                k.store(slot, self._layout.emit(k, *where), value)
 
     def _rounded(self, value: Rvalue) -> Rvalue:
         shape = self._fetch.tile.shape
@@ -82,5 +83,7 @@ class Feed:
         """To each lane what it has of the block of the product at row (or column) ``first`` and at k ``at``."""
         k, tile = self._k, self._fetch.tile
         for more in range(0, tile.read, tile.packet):
-            place = self._layout.emit(k, self._lane_o + first, self._lane_k + (at + more))
+            o, at_k = self._lane_o + first, self._lane_k + at
+            where = self._fetch.place(o + more, at_k) if self._fetch.rows_are_k else self._fetch.place(o, at_k + more)
+            place = self._layout.emit(k, *where)
             k.take_packet(own(part, more), slot, place, tile.packet)

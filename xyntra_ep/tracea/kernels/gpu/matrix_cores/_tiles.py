@@ -1,8 +1,9 @@
 """Block tiles of a product by matrix units: sizes, who fetches and reads what, and where operands lie in shared memory.
 
 A block computes ``rows`` x ``columns`` of the result in steps of ``depth``, each of its warps ``warp_rows`` x ``warp_columns``.
-In shared memory a tile has a row for each row of a (column of b), along which k runs; an operand that is contiguous across k is
-turned round while it is stored. A lane reads packets along k, each of as many elements as one product or several take.
+In shared memory a tile has a row for each row of a (column of b), along which k runs, or the other way round for a b of which
+lanes have neighbours along n. An operand that lies otherwise in memory is turned round while it is stored. A lane reads packets,
+along k each of as many elements as one product or several take.
 """
 
 from __future__ import annotations
@@ -16,11 +17,12 @@ from xyntra_ep.tracea.semantic_ir.gpu.lane_map import Digit, LaneMap
 from xyntra_ep.tracea.semantic_ir.gpu.matrix_dot import COPY, MatrixShape
 from xyntra_ep.tracea.semantic_ir.gpu.nodes import PACKET_BYTES
 from xyntra_ep.tracea.semantic_ir.gpu.swizzle import TileAccess, TileLayout, choose
+from xyntra_ep.tracea.semantic_ir.nodes import Rvalue
 
 PACKET = 4  # elements that a thread fetches at once
 SLOTS = 2
 _STEP_BYTES = 64  # of a row of a tile
-_SIDE = 64  # rows that a warp computes of a large tile
+_SIDE = 64  # rows and columns that a warp computes of a large tile
 _LARGE = 128 * 64  # of a block's results: from there on, a warp has more of them, which reads least of shared memory
 
 
@@ -34,24 +36,26 @@ class MatrixTile:
 
     def __post_init__(self) -> None:
         shape = self.shape
-        assert shape.contiguous(shape.a) == shape.contiguous(shape.b) == "k", "lanes read along k"
+        assert shape.contiguous(shape.a) == "k" and shape.held(shape.a) == shape.held(shape.b), "lanes read a along k"
+
+    @property
+    def across(self) -> bool:
+        """Whether lanes have neighbours of b along n."""
+        return self.shape.contiguous(self.shape.b) != "k"
 
     @property
     def depth(self) -> int:
         return _STEP_BYTES // self.shape.dtype.bytes
 
     @property
-    def is_large(self) -> bool:
-        return self.rows * self.columns >= _LARGE
-
-    @property
     def warp_rows(self) -> int:
-        return _SIDE if self.is_large else _SIDE // 2
+        """Of a large tile more, but where each element of an operand is held once: copies leave no registers for more sums."""
+        is_large = self.rows * self.columns >= _LARGE and self.shape.a.extent(COPY) == 1
+        return _SIDE if is_large else _SIDE // 2
 
     @property
     def warp_columns(self) -> int:
-        """With a lane of the larger warps holding as many sums as one of the smaller."""
-        return self.shape.lanes if self.is_large else _SIDE // 2
+        return self.warp_rows
 
     @property
     def threads(self) -> int:
@@ -72,8 +76,9 @@ class MatrixTile:
 
     @property
     def read(self) -> int:
-        """Elements along k that a lane reads for each block of the product: what a product takes, or several do."""
-        return max(PACKET, self.shape.held(self.shape.a))
+        """Elements that a lane reads for each block of the product: what a product takes, or along k several do."""
+        held = self.shape.held(self.shape.a)
+        return held if self.across else max(PACKET, held)
 
     @property
     def reach(self) -> int:
@@ -135,6 +140,15 @@ class Fetch:
         step_k = lanes.extent("k") * (self.packet if self.along_k else 1)
         return [(o, k) for o in range(0, self.extent, step_o) for k in range(0, self.tile.depth, step_k)]
 
+    @property
+    def rows_are_k(self) -> bool:
+        """In shared memory."""
+        return self.tile.across and not self.is_a
+
+    def place(self, o: Rvalue, k: Rvalue) -> tuple[Rvalue, Rvalue]:
+        """Row and column in shared memory."""
+        return (k, o) if self.rows_are_k else (o, k)
+
     def reading(self) -> LaneMap:
         """Where a lane's first packet of a block of the product is."""
         shape = self.tile.shape
@@ -149,9 +163,10 @@ class Fetch:
 
     def accesses(self) -> Sequence[TileAccess]:
         """How tiles are read, and stored."""
+        row, column = ("k", "o") if self.rows_are_k else ("o", "k")
         return (
-            TileAccess(self.reading(), "o", "k", self.tile.packet),
-            TileAccess(self.lanes(), "o", "k", self.packet if self.along_k else 1),
+            TileAccess(self.reading(), row, column, self.tile.packet),
+            TileAccess(self.lanes(), row, column, self.packet if self.along_k is not self.rows_are_k else 1),
         )
 
     def layout(self) -> TileLayout:
@@ -161,7 +176,8 @@ class Fetch:
 
 @cache
 def _layout(fetch: Fetch) -> TileLayout:
-    sizes = fetch.extent, fetch.tile.depth, fetch.tile.shape.dtype.bytes
+    rows, columns = (fetch.tile.depth, fetch.extent) if fetch.rows_are_k else (fetch.extent, fetch.tile.depth)
+    sizes = rows, columns, fetch.tile.shape.dtype.bytes
     read, store = fetch.accesses()
     found = choose(*sizes, [read, store]) or choose(*sizes, [read])
     assert found is not None, f"{fetch} is read with conflicts"

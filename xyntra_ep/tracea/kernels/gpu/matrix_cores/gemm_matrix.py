@@ -193,14 +193,16 @@ def _finish(k: GpuBuilder, shape: GemmShape, tile: MatrixTile, end: End, at: Seq
     rows_fit, columns_fit = is_multiple(shape.m, tile.rows), is_multiple(shape.n, tile.columns)
     m0, n0 = k.let("m", row + warp["m"] + lanes["m"]), k.let("n", column + warp["n"] + lanes["n"])
     for (i, j), array in totals.items():
-        for element in range(elements.threads):
-            more = elements.at(element)
-            m, n = k.let("m", m0 + index(i + more.get("m", 0))), k.let("n", n0 + index(j + more.get("n", 0)))
-            with (
-                nullcontext() if rows_fit else k.when(lt(m, k.param(shape.m))),
-                nullcontext() if columns_fit else k.when(lt(n, k.param(shape.n))),
-            ):
-                end.put(end.here(), [*batch, m, n], k.let("total", k.load(array, element)))
+        # A condition even where all rows are there: what belongs to one product is done before the next, in few registers.
+        with k.when(lt(m0 + index(i), k.param(shape.m))):
+            for element in range(elements.threads):
+                more = elements.at(element)
+                m, n = k.let("m", m0 + index(i + more.get("m", 0))), k.let("n", n0 + index(j + more.get("n", 0)))
+                with (
+                    nullcontext() if rows_fit else k.when(lt(m, k.param(shape.m))),
+                    nullcontext() if columns_fit else k.when(lt(n, k.param(shape.n))),
+                ):
+                    end.put(end.here(), [*batch, m, n], k.let("total", k.load(array, element)))
 
 
 VARIANTS = [

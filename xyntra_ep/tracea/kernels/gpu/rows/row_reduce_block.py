@@ -29,12 +29,13 @@ _THREADS = (32, 64, 128, 256, 512, 1024)
 _PER_THREAD = 4  # elements that a thread should have at least
 _LOOPING = 256  # threads that are enough for rows of any length
 _HELD = 16  # elements of a row that a thread can hold
+_LONG = 4096  # elements of a row whose sum by one thread would be off by more than rounding its parts
 _FEW = 2  # rows for a multiprocessor: so few of them take as long as each one takes, not as all threads need
 _MEETING, _EXCHANGING = 32, 8  # steps of each thread for a stage's results to meet by shared memory, by exchange
 
 
 def _admits(op: RowReduce, context: BuildContext) -> str | None:
-    if gpu_of(context).is_cpu:
+    if gpu_of(context).is_cpu and typical(product(op.inner)) < _LONG:
         return "a CPU gains nothing from threads that share a row"
     return "positions of extremes are found by one thread" if any(is_arg(s.kind) for s in op.stages) else None
 

@@ -10,14 +10,14 @@ import math
 import struct
 
 from xyntra_ep.tracea.core_ir.dtypes import DType
-from xyntra_ep.tracea.emitters import webgpu_int64, webgpu_math
 from xyntra_ep.tracea.emitters.c_family import CPrinter
-from xyntra_ep.tracea.emitters.webgpu_int64 import LONG
+from xyntra_ep.tracea.emitters.webgpu import functions, int64
+from xyntra_ep.tracea.emitters.webgpu.int64 import LONG
 from xyntra_ep.tracea.runtime.kernel_source import Definition
 from xyntra_ep.tracea.semantic_ir.gpu.nodes import AsyncCopy, LoadPacket, SharedArray, StorePacket
 from xyntra_ep.tracea.semantic_ir.nodes import Elem, Function, Gather, Kernel, Load, Pointer, Rvalue, Store, Type, Var
 
-_HELPERS = {**{f"{name}(": text for name, text in webgpu_int64.HELPERS.items()}, **webgpu_math.HELPERS}
+_HELPERS = {**{f"{name}(": text for name, text in int64.HELPERS.items()}, **functions.HELPERS}
 _WHOLE = {DType.F32: "f32", DType.I32: "i32", DType.I64: LONG}  # those of words
 _RAW = {  # from the bits of an element to its value, where that is no float
     DType.I16: "(bitcast<i32>({v} << 16u) >> 16u)", DType.I8: "(bitcast<i32>({v} << 24u) >> 24u)", DType.U16: "i32({v})",

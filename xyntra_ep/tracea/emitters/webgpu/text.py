@@ -6,8 +6,8 @@ buffer. Behind them comes a uniform: the parameters, and the number of blocks. B
 
 from __future__ import annotations
 
-from xyntra_ep.tracea.emitters import webgpu_int64, webgpu_math
-from xyntra_ep.tracea.emitters.webgpu_memory import WgslMemory, is_long
+from xyntra_ep.tracea.emitters.webgpu import functions, int64
+from xyntra_ep.tracea.emitters.webgpu.memory import WgslMemory, is_long
 from xyntra_ep.tracea.runtime.kernel_source import Definition, Definitions
 from xyntra_ep.tracea.semantic_ir.gpu.nodes import (
     AsyncCommit,
@@ -58,7 +58,7 @@ class WgslPrinter(WgslMemory):
         return super().kernel(kernel)
 
     def function(self, function: Function) -> Definition:
-        body = webgpu_math.FUNCTIONS.get(function.name)
+        body = functions.FUNCTIONS.get(function.name)
         return super().function(function) if body is None else self._defined(function, f" {{ {self.target.use(body)} }}\n")
 
     # -- statements
@@ -107,7 +107,7 @@ class WgslPrinter(WgslMemory):
 
     def _const(self, e: Const) -> str:
         if is_long(e.ctype):
-            return webgpu_int64.literal(int(e.value))
+            return int64.literal(int(e.value))
         if e.ctype.elem is Elem.F32:
             return super()._const(e)
         return f"i32({int(e.value)})" if int(e.value) < 0 else str(int(e.value))

@@ -1,0 +1,1 @@
+"""WGSL, the language of WebGPU. Read first: `text.py`."""

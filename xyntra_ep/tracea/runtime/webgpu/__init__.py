@@ -1,0 +1,1 @@
+"""Adapters of WebGPU: what finds them, and their library."""
