@@ -162,5 +162,5 @@ async function main() {
 
 main().catch((error) => {
   tell("");
-  tell(`${error.message} A browser with WebGPU or WebAssembly is needed: a current Chrome, Edge, Firefox or Safari.`, true);
+  tell(`${error.message.replace(/\.?$/, ".")} A browser with WebGPU or WebAssembly is needed: a current Chrome, Edge, Firefox or Safari.`, true);
 });
