@@ -53,7 +53,7 @@ test: $(VENV)/.test native
 	$(BIN)/python -m pytest -m "not slow" -n $(TEST_JOBS) $(PYTEST_ARGS)
 
 test-slow: $(VENV)/.test native
-	$(BIN)/python -m pytest -m slow -n $(TEST_JOBS) $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -m slow -n $(TEST_JOBS) --ignore=tests/web $(PYTEST_ARGS)
 
 test-neon: $(VENV)/.test
 	@$(BIN)/python -m tests.support.emulated

@@ -240,7 +240,7 @@ def test_what_webgpu_refuses_is_an_error_or_the_fallback(with_gpu: Browser, digi
         )
         fallback = page.evaluate(asked % "")
         assert fallback.startswith("wasm: ") and "fnn" in fallback
-        with pytest.raises(AssertionError, match=r"(?s)the model cannot run here: .*fnn"):
+        with pytest.raises(AssertionError, match=r"(?s)The model cannot run here: .*fnn"):
             page.evaluate(asked % ', { target: "webgpu" }')
     page.close()
 

@@ -15,6 +15,10 @@ class _Handler(SimpleHTTPRequestHandler):
         """Nothing is said."""
 
     def do_GET(self) -> None:
+        if self.path == "/favicon.ico":  # which browsers ask for where no page says that there is none
+            self.send_response(204)
+            self.end_headers()
+            return
         asked = self.headers.get("Range", "")
         path = Path(self.translate_path(self.path))
         if not asked.startswith("bytes=") or not path.is_file():

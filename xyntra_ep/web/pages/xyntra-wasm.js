@@ -50,6 +50,7 @@ export class WasmRunner {
     this.numbers = this.table + alignUp(4 * Math.max(1, ...steps.map((step) => step.buffers.length)), 64);
     this.top = this.numbers + alignUp(8 * Math.max(1, ...steps.map((step) => step.params.length)), 64); // of what is kept
     /** Addresses of what init steps have made, by alternative and buffer. @type {number[][]} */ this.fixed = [];
+    /** @type {{step: Step, addresses: number[], params: bigint[], units: number}[]} */ this.calls = [];
   }
 
   /** Addresses of parts of so many bytes from `from` on, and one behind them. @param {number} from @param {number[]} sizes */
@@ -140,7 +141,7 @@ export class WasmRunner {
       sizes.key = key;
     }
     const inputs = /** @type {number[]} */ (this.inputs), outputs = /** @type {number[]} */ (this.outputs);
-    const calls = this.calls ?? [], { faults = [], buffers } = sizes.plan;
+    const { calls } = this, { faults = [], buffers } = sizes.plan;
     tensors.forEach(({ data }, i) => new Uint8Array(this.memory.buffer).set(bytesOf(data), inputs[i]));
     const ms = calls.map(() => 0);
     const one = (/** @type {number} */ i, /** @type {(b: number) => number} */ moved) => {

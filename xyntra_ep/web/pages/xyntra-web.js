@@ -659,5 +659,5 @@ export async function load(url, { target = "auto", progress } = {}) {
       skipped.push(error instanceof Error ? error.message : String(error));
     }
   }
-  throw new XyntraError(`the model cannot run here: ${skipped.join("; ")}`);
+  throw new XyntraError(`The model cannot run here: ${skipped.join("; ")}`);
 }

@@ -171,5 +171,6 @@ async function main() {
 
 main().catch((error) => {
   tell("");
-  tell(`${error.message} A browser with WebGPU or WebAssembly is needed: a current Chrome, Edge, Firefox or Safari.`, true);
+  const wanted = "A browser with WebGPU or WebAssembly is needed: a current Chrome, Edge, Firefox or Safari.";
+  tell(`${error.message.replace(/\.?$/, ".")} ${wanted}`, true);
 });
