@@ -122,7 +122,7 @@ OTHERS = [
     ("bench micro nosuch", "'nosuch': no chain of that name"),
     ("bench micro --quik", "No such option: --quik"),
     ("bench device nosuch", "'nosuch': no point of that name"),
-    ("bench device --backend vulkan", "--backend 'vulkan': not a device's. there are cuda, hip, metal, opencl, webgpu"),
+    ("bench device --backend vulkan", "--backend 'vulkan': not a device's. there are cuda, metal, opencl, hip, webgpu"),
     ("bench list all", "unexpected extra argument"),
     ("bench determinism --runs 0", "Invalid value for '--runs'"),
     ("bench determinism -m brt-base", "no 'brt-base' in zoo"),

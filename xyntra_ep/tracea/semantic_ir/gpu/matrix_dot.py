@@ -158,7 +158,7 @@ MATRIX_SHAPES: Mapping[str, MatrixShape] = {
 
 
 # -- Apple's: simdgroup_multiply_accumulate of 8 x 8, by 32 lanes. Apple documents no layout; this is the one that its library MLX
-# relies on (mlx/backend/metal/kernels/steel/gemm/mma.h)
+# relies on (steel/gemm/mma.h of mlx)
 
 
 def _simdgroup(dtype: DType) -> MatrixShape:
