@@ -32,6 +32,7 @@ APPLE_GPU = replace(
     memory_gbs=68.0,
     halves=frozenset({DType.F16}),
     matrix_units=tuple(MatrixUnit(shape, 2.6e3) for shape in SIMDGROUP_SHAPES.values()),
+    max_buffers=30,  # of 31, of which one holds all sizes
 )
 
 
