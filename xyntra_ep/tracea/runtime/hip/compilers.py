@@ -27,7 +27,9 @@ _LEAST_CLANG = 17
 _CLANGS = ("clang", *(f"clang-{version}" for version in range(24, _LEAST_CLANG - 1, -1)), "/opt/rocm/llvm/bin/clang")
 _LIBRARIES = ("libhiprtc.so", "libhiprtc.so.7", "libhiprtc.so.6", "/opt/rocm/lib/libhiprtc.so")
 _BITCODE = ("opt/rocm/amdgcn/bitcode", "usr/lib/*/amdgcn/bitcode", "usr/lib/clang/*/amdgcn/bitcode", "usr/lib/amdgcn/bitcode")
-_OPTIONS = ("-O3", "-std=c++17", "-ffp-contract=fast")
+# Steps of a product whose number is known are unrolled only if they are very few: else what they fetch is not kept in registers.
+_UNROLLING = ("-mllvm", "-unroll-full-max-count=3")
+_OPTIONS = ("-O3", "-std=c++17", "-ffp-contract=fast", *_UNROLLING)
 _CLANG = ("-x", "hip", "--cuda-device-only", "--no-gpu-bundle-output", "-nogpuinc", "-nogpulib", "-mcode-object-version=5")
 _CONTROLS = ("unsafe_math_off", "finite_only_off", "daz_opt_off", "correctly_rounded_sqrt_on", "abi_version_500")
 _TIMEOUT_S = 20.0

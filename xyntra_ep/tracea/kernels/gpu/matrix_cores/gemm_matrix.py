@@ -28,7 +28,7 @@ from xyntra_ep.tracea.kernels.shared.gemm_shape import GemmShape, shape_of
 from xyntra_ep.tracea.kernels.variant import Axis, BuildContext, Config, KernelCall, ValueBuffer, Variant
 from xyntra_ep.tracea.semantic_ir.gpu.builder import GpuBuilder
 from xyntra_ep.tracea.semantic_ir.gpu.capabilities import Gpu, MatrixUnit
-from xyntra_ep.tracea.semantic_ir.nodes import Const, Rvalue, Var, f32, index, lt
+from xyntra_ep.tracea.semantic_ir.nodes import Const, Rvalue, Var, binary, f32, index, lt
 
 _PEAK = 0.5  # of the matrix units' rate; an estimate, nothing was measured
 _EXTENTS = (64, 128)
@@ -194,13 +194,16 @@ def _finish(k: GpuBuilder, shape: GemmShape, tile: MatrixTile, end: End, at: Seq
     m0, n0 = k.let("m", row + warp["m"] + lanes["m"]), k.let("n", column + warp["n"] + lanes["n"])
     for (i, j), array in totals.items():
         # A condition even where all rows are there: what belongs to one product is done before the next, in few registers.
-        with k.when(lt(m0 + index(i), k.param(shape.m))):
+        inside = lt(m0 + index(i), k.param(shape.m))
+        if not columns_fit:
+            inside = binary("and", inside, lt(n0 + index(j), k.param(shape.n)))
+        with k.when(inside):
             for element in range(elements.threads):
                 more = elements.at(element)
                 m, n = k.let("m", m0 + index(i + more.get("m", 0))), k.let("n", n0 + index(j + more.get("n", 0)))
                 with (
                     nullcontext() if rows_fit else k.when(lt(m, k.param(shape.m))),
-                    nullcontext() if columns_fit else k.when(lt(n, k.param(shape.n))),
+                    nullcontext() if columns_fit or not more.get("n", 0) else k.when(lt(n, k.param(shape.n))),
                 ):
                     end.put(end.here(), [*batch, m, n], k.let("total", k.load(array, element)))
 
