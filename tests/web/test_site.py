@@ -23,7 +23,7 @@ from xyntra_ep.web.wasm import find_wasm_compiler
 from xyntra_zoo import model_path, zoo
 
 RNG = np.random.default_rng(5)
-MOST_BYTES = 30 << 10  # of the runtime
+MOST_BYTES = 30_000  # of the runtime
 
 
 @pytest.fixture

@@ -1,12 +1,10 @@
 // @ts-check
 /**
- * Models that `xyntra web` has written, in a browser: on its GPU through WebGPU, else on the processor through WebAssembly.
+ * Models that `xyntra web` has written, in a browser: by WebGPU, else by WebAssembly (docs/web.md).
  *
  *     import { load } from "./xyntra-web.js";
  *     const model = await load("plan.json");
  *     const { y } = await model.run({ x: new Float32Array(64) });      // y.data, y.dims
- *
- * Plans (docs/plan-format.md) are executed as native code does it.
  */
 
 /** @typedef {Float32Array|Uint8Array|Int8Array|Uint16Array|Int16Array|Int32Array|BigInt64Array} Data */
@@ -31,8 +29,8 @@
 
 const FORMAT = 1;
 export const INPUT = 0, OUTPUT = 1, CONSTANT = 2, POOL = 3, ARENA = 4, LITERAL = 5, INIT = 6;
-export const SPARE = 64; // bytes behind what kernels read
-const CHUNK = 32 << 20; // of weights that are fetched and kept together
+export const SPARE = 64; // bytes behind buffers
+const CHUNK = 32 << 20; // of weights
 const LEAST = -(2n ** 63n), MOST = 2n ** 63n - 1n;
 /** Arrays by ONNX's number of the element type; halves are given as their bits. @type {Record<number, any>} */
 const ARRAYS = {
@@ -50,8 +48,7 @@ export class XyntraError extends Error {
 // -- sizes
 
 /**
- * The values of a plan's integer expressions. What does not fit into 64 bits becomes the nearest number that does, and is
- * `spoiled`, as everything that such a number decides about.
+ * The values of a plan's integer expressions (docs/plan-format.md). What does not fit into 64 bits is `spoiled`.
  * @param {readonly (readonly (number|string)[])[]} rows
  * @param {readonly bigint[]} symbols
  * @returns {{values: bigint[], spoiled: boolean[]}}
@@ -118,7 +115,7 @@ export class Sizes {
     this.arenaBytes = 0;
   }
 
-  /** Whether anything changed since the last time. @param {Tensor[]} tensors */
+  /** Whether anything changed. @param {Tensor[]} tensors */
   prepare(tensors) {
     const { part } = this;
     const read = part.alternatives.flatMap((plan) => plan.symbols.filter(([kind]) => kind === 1));
@@ -170,7 +167,7 @@ export class Sizes {
     return value;
   }
 
-  /** Big ones first, each at the lowest place that no other one alive at the same time occupies. */
+  /** Big ones first, each at the lowest place that is free while it lives. */
   placeArena() {
     const { buffers } = this.plan;
     this.at = [];
@@ -302,7 +299,7 @@ class GpuRunner {
     }));
   }
 
-  /** What WebGPU has to say against `work` becomes an error of it.
+  /** WebGPU's errors in `work` become errors.
    * @template T @param {() => T|Promise<T>} work @returns {Promise<T>} */
   async checked(work) {
     if (this.lost) throw new XyntraError(this.lost);
@@ -333,7 +330,7 @@ class GpuRunner {
     return made;
   }
 
-  /** A buffer that runs share, made anew when it is too small.
+  /** A buffer of all runs, anew when too small.
    * @param {string} name @param {number} bytes @param {number} usage */
   keep(name, bytes, usage) {
     if (!this.kept[name] || this.kept[name].size < bytes) {
@@ -386,13 +383,13 @@ class GpuRunner {
   /** @param {GPUComputePassEncoder} pass @param {Call} call */
   dispatch(pass, { step, group, units }) {
     if (units === 0) return;
-    const x = Math.min(units, 65535); // what each dimension has at most
+    const x = Math.min(units, 65535); // the most there is
     pass.setPipeline(this.pipelines[step.kernel]);
     pass.setBindGroup(0, group);
     pass.dispatchWorkgroups(x, Math.ceil(units / x));
   }
 
-  /** Memory, parameters and bindings for the shapes at hand. @param {Tensor[]} tensors */
+  /** Bindings for these shapes. @param {Tensor[]} tensors */
   arrange(tensors) {
     const { sizes } = this, { plan } = sizes;
     const whole = (/** @type {GPUBuffer} */ buffer) => ({ buffer, offset: 0, size: buffer.size });
@@ -412,7 +409,7 @@ class GpuRunner {
         return whole(this.fixed[sizes.number][b]);
       }),
     );
-    // No dispatch may have two bindings of the same memory. Plans write nothing in place here: what is bound twice is read.
+    // What is bound twice is only read.
     const twice = bindings.map((all) => all.filter((one, k) => all.some((other, l) => l > k && overlap(one, other))));
     const aside = Math.max(...twice.map((all) => all.reduce((sum, one) => sum + alignUp(one.size, 256), 0)), 0);
     const scratch = this.keep("aside", aside, WORKED_ON);
@@ -497,7 +494,7 @@ class GpuRunner {
 
   /** @param {GPUBuffer} to @param {Uint8Array} data */
   write(to, data) {
-    const words = new Uint8Array(alignUp(data.length, 4)); // which is all that can be written
+    const words = new Uint8Array(alignUp(data.length, 4));
     words.set(data);
     this.gpu.queue.writeBuffer(to, 0, words);
   }
@@ -549,7 +546,7 @@ export async function fetched(url, options) {
   return response;
 }
 
-/** The browser's cache, on https and localhost; what it keeps of other weights of this place goes. @param {URL} url */
+/** The browser's cache, on https and localhost, without older weights. @param {URL} url */
 async function cacheOf(url) {
   const cache = await globalThis.caches?.open("xyntra-web").catch(() => undefined);
   for (const { url: old } of (await cache?.keys()) ?? []) {
@@ -569,7 +566,7 @@ async function fetchWeights(base, { file, bytes, digest }, progress) {
     if (!part) {
       const response = await fetched(url, bytes > CHUNK ? { headers: { Range: `bytes=${from}-${end - 1}` } } : {});
       part = await response.arrayBuffer();
-      if (part.byteLength === bytes) part = part.slice(from, end); // a server without ranges sends all
+      if (part.byteLength === bytes) part = part.slice(from, end); // without ranges
       await cache?.put(key, new Response(part)).catch(() => undefined); // it may be full
     }
     if (part.byteLength !== end - from) throw new XyntraError(`${url} is not the file of this plan.json`);
@@ -591,7 +588,7 @@ export class Model {
     this.target = target;
     this.skipped = skipped;
     this.runner = runner;
-    /** Of the last run that asked for them; null where they cannot be had. @type {Timing[]|null} */ this.timings = null;
+    /** Of the last run that asked for them. @type {Timing[]|null} */ this.timings = null;
     /** @type {Promise<unknown>} */ this.last = Promise.resolve();
   }
 
@@ -624,7 +621,7 @@ export class Model {
 /** @type {[string, () => Promise<{create: (plan: Plan, part: Part, base: URL, constants: Constants) => Promise<Runner>}>][]} */
 const RUNNERS = [
   ["webgpu", async () => GpuRunner],
-  ["wasm", async () => (await import("./xyntra-wasm.js")).WasmRunner], // fetched only where it is needed
+  ["wasm", async () => (await import("./xyntra-wasm.js")).WasmRunner], // only where needed
 ];
 
 /**
@@ -653,7 +650,7 @@ export async function load(url, { target = "auto", progress } = {}) {
     }
     try {
       const runner = await (await runners()).create(plan, plan.targets[name], base, constants);
-      loading = undefined; // memory; another alternative reads them again, from the cache
+      loading = undefined; // memory; the cache has them
       return new Model(plan, name, runner, skipped);
     } catch (error) {
       skipped.push(error instanceof Error ? error.message : String(error));
