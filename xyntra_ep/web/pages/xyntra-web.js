@@ -105,7 +105,7 @@ export class Sizes {
     this.part = part;
     this.alignment = alignment;
     this.key = "";
-    this.number = -1; // of the alternative
+    this.number = -1;
     /** @type {Alternative} */ this.plan = part.alternatives[0];
     /** @type {bigint[]} */ this.values = [];
     /** @type {boolean[]} */ this.spoiled = [];
