@@ -113,7 +113,7 @@ def simulated() -> Iterator[Evidence]:
 
 
 def _metal_trials() -> list[Trial]:
-    from tests.tracea.kernels.gpu.test_metal import all_trials
+    from tests.tracea.kernels.gpu.test_languages import all_trials
 
     return list(all_trials())
 
