@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import platform
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -103,19 +103,30 @@ def on_devices(cache: Path) -> Iterator[Evidence]:
                 yield _evidence(backend.name, trial, State.RUN, target.name, shown.failed.get(trial.variant.name, ""))
 
 
+def _once(made: Iterable[Trial]) -> list[Trial]:
+    """One of each variant and precision: the tests have them all."""
+    found: dict[tuple[str, Product], Trial] = {}
+    for trial in made:
+        found.setdefault((trial.variant.name, trial.sample.product), trial)
+    return [*found.values()]
+
+
 def simulated() -> Iterator[Evidence]:
-    """Metal's text by a shim; the IR of CUDA's and HIP's kernels by the simulation, where it knows what they are made of."""
+    """The IR of CUDA's and HIP's kernels by the simulation, for the last GPU of each, where it knows what they are made of."""
     for name, gpus in ELSEWHERE.items():
-        for gpu in gpus:
-            target = known_target(gpu)
-            yield from _each(name, list(trials.trials(target)), f"{target.gpu.name} by the simulation", _simulate, target.gpu)
+        target = known_target(gpus[-1])
+        yield from _each(name, _once(trials.trials(target)), f"{target.gpu.name} by the simulation", _simulate, target.gpu)
+
+
+def on_the_host() -> Iterator[Evidence]:
+    """Metal's text, by a shim."""
     yield from _each("metal", _metal_trials(), "text run on a processor", _on_metal, APPLE_GPU)
 
 
 def _metal_trials() -> list[Trial]:
     from tests.tracea.kernels.gpu.test_languages import all_trials
 
-    return list(all_trials())
+    return _once(all_trials())
 
 
 def _each(target: str, made: Sequence[Trial], where: str, check: Callable[[Trial, Gpu], None], gpu: Gpu) -> Iterator[Evidence]:
@@ -151,7 +162,7 @@ def compiled_elsewhere(cache: Path) -> Iterator[Evidence]:
         for gpu in gpus:
             target = known_target(gpu)
             context = Context(cache_dir=cache, hash128=hash128_of(registration.library()), device=target)
-            made = list(trials.trials(target))
+            made = _once(trials.trials(target))
             chosen = [context.choosing({type(t.program.ops[0]): (t.variant,)}) for t in made]
             alone = [Alone(name=t.variant.name, program=t.program, context=c) for t, c in zip(made, chosen, strict=True)]
             where = f"{target.gpu.target} by {target.compiler.name}"
@@ -184,6 +195,7 @@ def everything(cache: Path) -> list[Evidence]:
         *on_the_processor(),
         *on_devices(cache / "devices"),
         *simulated(),
+        *on_the_host(),
         *compiled_elsewhere(cache / "compiled"),
         *in_stored_runs(),
     ]

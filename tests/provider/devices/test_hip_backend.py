@@ -69,7 +69,7 @@ def check(made: ort.InferenceSession, count: int, max_err: float = 2e-6) -> None
 )
 def test_sessions(gpu: FakeHip, folder: Path, architecture: str, precision: str, max_err: float, by_matrix_units: bool) -> None:
     gpu.set_architecture(architecture)
-    made = session(folder, precision=precision)
+    made = session(folder / architecture, precision=precision)  # as on machines of their own
     (graph,) = explain(made).graphs
     assert (graph.claimed, graph.declined) == (len(graph.nodes), ())
     assert graph.device == f"HIP / Simulated GPU / {architecture} / driver 6.2"
