@@ -165,7 +165,7 @@ def compiled_elsewhere(cache: Path) -> Iterator[Evidence]:
             made = _once(trials.trials(target))
             chosen = [context.choosing({type(t.program.ops[0]): (t.variant,)}) for t in made]
             alone = [Alone(name=t.variant.name, program=t.program, context=c) for t, c in zip(made, chosen, strict=True)]
-            where = f"{target.gpu.target} by {target.compiler.name}"
+            where = f"{target.gpu.target} by {Path(target.compiler.name).name}"
             for trial, result in zip(made, compiled(alone, context), strict=True):
                 why = result.failures[0].reason if result.failures else ""
                 yield _evidence(name, trial, State.COMPILED, where, why)
