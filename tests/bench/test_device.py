@@ -161,8 +161,8 @@ def test_without_a_device_nothing_is_tried(monkeypatch: pytest.MonkeyPatch, tmp_
     monkeypatch.setenv("XYNTRA_CUDA_DEVICES", "0")
     done = CliRunner().invoke(app, ["device", "gemm", "--tiny", "--json", str(tmp_path / "run.json")])
     assert "ceilings of cuda: cannot be measured: " in str(done.exception) and "cannot be had" in str(done.exception)
-    done = CliRunner().invoke(app, ["device", "--backend", "metal"])
-    assert str(done.exception) == "--backend 'metal': not a device's. there are cuda, hip, opencl"
+    done = CliRunner().invoke(app, ["device", "--backend", "vulkan"])
+    assert str(done.exception) == "--backend 'vulkan': not a device's. there are cuda, metal, opencl, hip, webgpu"
 
 
 @pytest.mark.torch

@@ -70,12 +70,12 @@ def gpu(monkeypatch: pytest.MonkeyPatch, folder: Path) -> Iterator[FakeCuda]:
 
 KINDS = """
 #include <cstdio>
-#include "cuda_api.h"
+#include "driver_api.h"
 #include "opencl_api.h"
 
 int main() {
   for (int code = 0; code < 1000; ++code)
-    if (xyntra::cuda::kind_of(code) == xyntra::FailureKind::kFatal) std::printf("%d ", code);
+    if (xyntra::driver::kind_of(code) == xyntra::FailureKind::kFatal) std::printf("%d ", code);
   for (int code = 0; code > -10000; --code)
     if (xyntra::cl::kind_of(code) == xyntra::FailureKind::kFatal) std::printf("%d ", code);
   return 0;
@@ -91,8 +91,8 @@ OPENCL = (-1, -2, -33, -34, -36, -9999)
 def test_what_is_fatal(tmp_path: Path) -> None:
     source, program, native = tmp_path / "kinds.cc", tmp_path / "kinds", ROOT / "native"
     source.write_text(KINDS)
-    sources = [native / "cuda" / "cuda_api.cc", native / "opencl" / "opencl_api.cc", source]
-    folders = [f"-I{native / folder}" for folder in ("", "cuda", "opencl")]
+    sources = [native / "driver" / "driver_api.cc", native / "opencl" / "opencl_api.cc", source]
+    folders = [f"-I{native / folder}" for folder in ("", "driver", "opencl")]
     subprocess.run(["g++", "-std=c++17", *folders, *map(str, sources), "-ldl", "-o", str(program)], check=True)
     found = subprocess.run([str(program)], capture_output=True, text=True, check=True).stdout.split()
     assert set(map(int, found)) == {*LASTING, *GONE, *OPENCL}

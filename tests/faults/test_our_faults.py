@@ -62,7 +62,7 @@ STAGES = [
     Stage("building programs", planner, "build_program", lambda c, *_, **__: {"m", "e"} <= c.tensors.keys(), frozenset({"Erf"})),
     Stage("precision", choose_precision, "choose_precision", lambda p, *_, **__: has_erf(p.ops), frozenset({"Erf"})),
     Stage("checking programs", planning, "check_program", lambda p: has_erf(p.ops), frozenset({"Erf"})),
-    Stage("assembling", planning, "_assemble", lambda p, *_: has_erf(p.ops), frozenset({"Erf"})),
+    Stage("assembling", planning, "_assemble", lambda p, *_, **__: has_erf(p.ops), frozenset({"Erf"})),
     Stage("building kernels", OpBuilder, "_build", lambda s, op, c: has_erf(op), frozenset({"Erf", "ReduceMax"})),
     Stage(
         "compiling", Compilation, "finish", lambda s, kernels: has_erf([k.text for k in kernels]), frozenset({"Erf", "ReduceMax"})

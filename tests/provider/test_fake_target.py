@@ -77,5 +77,5 @@ def test_its_kernels_can_be_tuned(fake: FakeCuda, tmp_path: Path) -> None:
 
 
 def test_without_its_file_nobody_knows_it(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"backend='fake' is not valid. allowed: auto, cpu, cuda, hip, opencl"):
+    with pytest.raises(ConfigError, match=r"backend='fake' is not valid. allowed: auto, cpu, cuda, hip, metal, opencl, webgpu"):
         options.parse({"backend": "fake"})

@@ -153,7 +153,7 @@ from xyntra_ep import explain
 options = {"backend": "metal", "cache_dir": sys.argv[1]}
 content = sys.stdin.buffer.read()
 made = ort.InferenceSession(content, providers=[("XyntraEP", options), "CPUExecutionProvider"])
-print(explain(made))
+print([declined.reason for graph in explain(made).graphs for declined in graph.declined])
 """
 
 

@@ -35,6 +35,7 @@ from xyntra_ep.tracea.runtime.cache_root import TRIALS
 from xyntra_ep.tracea.runtime.hashing import hash128_of
 from xyntra_ep.tracea.runtime.process import run_all
 from xyntra_ep.tracea.semantic_ir.capabilities import SCALAR
+from xyntra_ep.tracea.semantic_ir.gpu.capabilities import GFX942
 
 pytestmark = [pytest.mark.native, pytest.mark.compiler("nvrtc")]
 # Few, because the stand-in's kernels are slow to compile.
@@ -291,8 +292,10 @@ def test_tensors_that_the_driver_refuses_cost_products_by_warpgroups(
 
 
 def test_every_variant_is_tried_with_batches_too() -> None:
+    """By one of two GPUs whose matrix units have nothing in common."""
     ranks: dict[str, int] = {}
-    for trial in trials.trials(known_target("h100")):
+    known = known_target("h100")
+    for trial in [trial for gpu in (known.gpu, GFX942) for trial in trials.trials(replace(known, gpu=gpu))]:
         rank = max(len(operand.shape) for operand in trial.program.ops[0].written)
         ranks[trial.variant.name] = max(rank, ranks.get(trial.variant.name, 0))
     every = {variant.name: variant for variants in gpu_variants().values() for variant in variants}
