@@ -43,7 +43,10 @@ MAX_ERR = {Product.F32: 1e-5} | dict.fromkeys((Product.TF32, Product.F16, Produc
 
 
 Check = Callable[..., None]
-EACH = [pytest.param(check_on_metal, id="metal"), pytest.param(check_on_webgpu, id="webgpu", marks=pytest.mark.device("webgpu"))]
+EACH = [
+    pytest.param(check_on_metal, id="metal", marks=pytest.mark.slow),
+    pytest.param(check_on_webgpu, id="webgpu", marks=pytest.mark.device("webgpu")),
+]
 on_each = pytest.mark.parametrize("check", EACH)
 
 
