@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from xyntra_ep.tracea.runtime.webgpu.devices import library_path
+from xyntra_ep.tracea.runtime.webgpu.library import library_path
 
 ROOT = Path(__file__).resolve().parents[2]
 pytestmark = [pytest.mark.native, pytest.mark.device("webgpu"), pytest.mark.compiler("cc")]

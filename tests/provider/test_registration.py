@@ -232,3 +232,10 @@ def test_knobs_that_decide_about_plans_are_watched() -> None:
     assert {"XYNTRA_CC", "XYNTRA_CLAIM", "XYNTRA_PRECISION"} <= set(watched)
     assert not {"XYNTRA_REGISTER", "XYNTRA_DEBUG", "XYNTRA_CACHE_DIR"} & set(watched)
     assert {field.name for field in dataclasses.fields(knobs.Knobs)} >= plan_identity.NO_PART_OF_A_PLAN
+
+
+def test_importing_asks_no_driver_and_loads_next_to_nothing_for_it() -> None:
+    """What finds and compiles for devices is imported when one is asked for: it takes longer than all else of ours."""
+    script = "import sys, xyntra_ep; print(*sorted(name for name in sys.modules if name.startswith('xyntra_ep.tracea.runtime.')))"
+    found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.split()
+    assert set(found) <= {"xyntra_ep.tracea.runtime.webgpu", "xyntra_ep.tracea.runtime.webgpu.library"}

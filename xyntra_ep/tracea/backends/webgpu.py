@@ -26,15 +26,15 @@ class WebGpu(DeviceBackend["WebGpuDevice"]):
     nothing = "there is no GPU with the package wgpu"
 
     def traces(self, library: ctypes.CDLL) -> Sequence[str]:
-        from xyntra_ep.tracea.runtime.webgpu import devices
+        from xyntra_ep.tracea.runtime.webgpu.library import tell
 
-        path = devices.tell(library)
-        return [f"webgpu {path}", *names("/dev/dri"), *installed("wgpu")] if path and devices.gpu_at_hand() else ()
+        path, renderers = tell(library), names("/dev/dri")
+        return [f"webgpu {path}", *renderers, *installed("wgpu")] if path and renderers else ()
 
     def at_hand(self) -> bool:
-        from xyntra_ep.tracea.runtime.webgpu import devices
+        from xyntra_ep.tracea.runtime.webgpu.library import library_path
 
-        return devices.gpu_at_hand()
+        return bool(names("/dev/dri")) and bool(library_path())
 
     def survey(self, limit_s: float | None = None) -> Survey[WebGpuDevice]:
         from xyntra_ep.tracea.runtime.webgpu import devices

@@ -19,7 +19,6 @@ NO_DRIVER = "install AMD's driver and ROCm"
 ARCHITECTURES = ("gfx90a", "gfx942", "gfx1100")  # that kernels are compiled for and checked: code of one runs on no other
 _PREFIX = "HIP / "  # of identities
 _LIMIT_S = 60.0
-_KFD = "/dev/kfd"  # how ROCm reaches its devices
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,11 +29,6 @@ class HipDevice(DriverDevice):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HipSurvey(Survey[HipDevice]):
     """AMD's GPUs of this machine."""
-
-
-def at_hand() -> bool:
-    """Whether there seems to be a device; the driver is not asked."""
-    return Path(_KFD).exists()
 
 
 @cache

@@ -6,19 +6,17 @@ The library is wgpu-native, which the package wgpu brings.
 from __future__ import annotations
 
 import ctypes
-import importlib.util
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from xyntra_ep import knobs
 from xyntra_ep.tracea.runtime import process
 from xyntra_ep.tracea.runtime.children import devices_child
 from xyntra_ep.tracea.runtime.process import Outcome
 from xyntra_ep.tracea.runtime.survey import Survey, asked
+from xyntra_ep.tracea.runtime.webgpu.library import VARIABLE, tell
 
 PREFIX = "WebGPU / "  # of identities (native/webgpu/webgpu_device.h)
-VARIABLE = "XYNTRA_WGPU_LIBRARY"  # where native code looks for the library (native/webgpu/webgpu_api.h)
 NO_PACKAGE = "pip install 'xyntra-ep[webgpu]'"
 NO_DRIVER = "install the GPU's Vulkan driver, or `apt install mesa-vulkan-drivers` to run on the CPU"
 _LIMIT_S = 60.0
@@ -48,36 +46,11 @@ class WebGpuSurvey(Survey[WebGpuDevice]):
     """The adapters of this machine."""
 
 
-def library_path() -> str:
-    """The library that the environment names, or that of the package wgpu; empty without either. It is not loaded."""
-    if (given := knobs.current().wgpu_library) is not None:
-        return str(given)
-    try:
-        found = importlib.util.find_spec("wgpu")
-    except (ImportError, ValueError):
-        return ""
-    folders = (found.submodule_search_locations if found is not None else None) or ()
-    paths = [path for folder in folders for path in sorted(Path(folder, "resources").glob("*wgpu_native*.so"))]
-    return str(paths[0]) if paths else ""
-
-
-def tell(library: ctypes.CDLL) -> str:
-    """Say to native code, and to children, where the library is. Its path, empty where there is none to be named."""
-    if path := library_path():
-        library.xyntra_webgpu_library(path.encode())
-        process.ENVIRONMENT[VARIABLE] = path
-    return path
-
-
-def gpu_at_hand(devices: Path = Path("/dev/dri")) -> bool:
-    """Whether a GPU and the package seem to be there; no driver is asked. ``devices``: where Linux shows GPUs."""
-    return any(devices.glob("renderD*")) and bool(library_path())
-
-
 @cache
 def survey(library: Path, limit_s: float = _LIMIT_S) -> WebGpuSurvey:
     """All adapters, each tried, once a process; ``library``: libxyntra_ep.so, which asks; ``limit_s``: for the answer."""
-    tell(ctypes.CDLL(str(library)))
+    if path := tell(ctypes.CDLL(str(library))):
+        process.ENVIRONMENT[VARIABLE] = path  # of children, which are told nothing
     return read_survey(asked(library, PREFIX, limit_s))
 
 
