@@ -81,7 +81,7 @@ def check_on_opencl(
 ) -> None:
     """Assert that the generated code agrees with the interpreter; ``max_err`` as in run_program."""
     planned = plan_for(program, gpu, variants, emit=opencl.emit)
-    got = run_planned(planned, inputs, constants, _OpenCl())
+    got = run_planned(planned, inputs, constants, _Queued(_opencl()))
     _compare(planned, got, interpret(program, inputs, constants), max_err)
 
 
@@ -96,7 +96,7 @@ def check_on_webgpu(
 ) -> None:
     """The same on the first adapter of WebGPU."""
     planned = plan_for(program, gpu, variants, emit=webgpu.emit)
-    got = run_planned(planned, inputs, constants, _WebGpu())
+    got = run_planned(planned, inputs, constants, _Queued(_webgpu()))
     _compare(planned, got, interpret(program, inputs, constants), max_err)
 
 
@@ -195,61 +195,40 @@ class _Device(Protocol):
 
 
 @cache
-def _queue() -> Queue:
+def _opencl() -> Queue:
     return Queue(survey().working[0])
 
 
 @cache
-def _built(source: KernelSource) -> Any:
-    return _queue().build(source.symbol, source.text)
-
-
-class _OpenCl:
-    """The first OpenCL device that works. Buffers end in a margin that must survive."""
-
-    def upload(self, data: Bytes) -> Any:
-        return _queue().upload(np.concatenate([data, np.full(_MARGIN, _UNTOUCHED, dtype=np.uint8)])), data.size
-
-    def download(self, buffer: Any) -> Bytes:
-        handle, size = buffer
-        data = _queue().download(handle, size + _MARGIN)
-        assert (data[size:] == _UNTOUCHED).all(), "a buffer is written past its end"
-        return data[:size]
-
-    def launch(
-        self, source: KernelSource, blocks: int, buffers: list[Any], params: list[int], tensors: Sequence[TensorAt] = ()
-    ) -> None:
-        assert not tensors, "OpenCL copies no tensors"
-        _queue().launch(_built(source), blocks, [handle for handle, _ in buffers], params)
-
-
-@cache
-def _adapter() -> WebGpuQueue:
+def _webgpu() -> WebGpuQueue:
     return WebGpuQueue()
 
 
 @cache
-def _module(source: KernelSource) -> Any:
-    return _adapter().build(source.symbol, source.text)
+def _built(queue: Queue | WebGpuQueue, source: KernelSource) -> Any:
+    return queue.build(source.symbol, source.text)
 
 
-class _WebGpu:
-    """The first adapter. Buffers end in a margin that must survive."""
+class _Queued:
+    """A device that works. Buffers end in a margin that must survive."""
+
+    def __init__(self, queue: Queue | WebGpuQueue) -> None:
+        self._queue = queue
 
     def upload(self, data: Bytes) -> Any:
-        return _adapter().upload(np.concatenate([data, np.full(_MARGIN, _UNTOUCHED, dtype=np.uint8)])), data.size
+        return self._queue.upload(np.concatenate([data, np.full(_MARGIN, _UNTOUCHED, dtype=np.uint8)])), data.size
 
     def download(self, buffer: Any) -> Bytes:
         handle, size = buffer
-        data = _adapter().download(handle, size + _MARGIN)
+        data = self._queue.download(handle, size + _MARGIN)
         assert (data[size:] == _UNTOUCHED).all(), "a buffer is written past its end"
         return data[:size]
 
     def launch(
         self, source: KernelSource, blocks: int, buffers: list[Any], params: list[int], tensors: Sequence[TensorAt] = ()
     ) -> None:
-        assert not tensors, "WebGPU copies no tensors"
-        _adapter().launch(_module(source), blocks, [handle for handle, _ in buffers], params)
+        assert not tensors, "this device copies no tensors"
+        self._queue.launch(_built(self._queue, source), blocks, [handle for handle, _ in buffers], params)
 
 
 class _Simulated:
@@ -276,7 +255,7 @@ def run_planned(
     planned: PlannedProgram, inputs: Sequence[Array], constants: Sequence[Array], device: _Device | None = None
 ) -> list[Array]:
     """Carry out a plan, by OpenCL unless told otherwise."""
-    device = device or _OpenCl()
+    device = device or _Queued(_opencl())
     program = planned.program
     symbols = program.with_definitions(
         {
