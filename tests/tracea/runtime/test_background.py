@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from xyntra_ep.errors import CompileError
 from xyntra_ep.tracea.runtime import background
 from xyntra_ep.tracea.runtime.cache_root import open_root
 from xyntra_ep.tracea.runtime.children import background_child
@@ -108,10 +109,12 @@ def test_its_kernels_have_the_checks_that_are_asked_for(tmp_path: Path) -> None:
     waiting = background.compile_beside(checked, [source], "d", told.append)
     assert waiting is not None
     waiting.join(120)
+    outcome = checked.compile_many([source])[0]
+    if isinstance(outcome, CompileError) and "ubsan" in outcome.log:
+        pytest.skip("the compiler on this machine is without its sanitizers")
     assert told == []
-    (kernel,) = checked.compile_many([source])
-    assert isinstance(kernel, CompiledKernel) and kernel.cached
-    assert b"__ubsan_handle_" in Path(kernel.path).read_bytes()
+    assert isinstance(outcome, CompiledKernel) and outcome.cached
+    assert b"__ubsan_handle_" in Path(outcome.path).read_bytes()
 
 
 def test_it_is_no_zombie(tmp_path: Path) -> None:
