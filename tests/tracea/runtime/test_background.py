@@ -29,6 +29,7 @@ SOURCES = [KernelSource.of_text(f"f{i}", f"int f{i}(void) {{ return {i}; }}\n") 
 PARENT = """
 import sys, time
 from pathlib import Path
+from xyntra_ep.errors import CompileError
 from xyntra_ep.tracea.runtime import background
 from xyntra_ep.tracea.runtime.cache_root import open_root
 from xyntra_ep.tracea.runtime.compilers import find_compiler
