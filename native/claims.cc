@@ -7,7 +7,7 @@
 namespace xyntra {
 namespace {
 
-std::string quoted(std::string_view name) { return "'" + std::string(name) + "'"; }
+std::string in_quotes(std::string_view name) { return "'" + std::string(name) + "'"; }
 
 }  // namespace
 
@@ -78,26 +78,26 @@ std::string Claims::check_values(const PlanIsland& island, int32_t number) const
   for (const PlanTensor& input : island.inputs) {
     const int32_t index = graph_.find_value(input.name);
     const auto at = static_cast<std::size_t>(index);
-    if (index < 0 || read[at] == 0 || made[at] != 0) return quoted(input.name) + " is not read from outside";
-    if ((values[at].flags & kConstant) != 0) return "input " + quoted(input.name) + " is a constant";
+    if (index < 0 || read[at] == 0 || made[at] != 0) return in_quotes(input.name) + " is not read from outside";
+    if ((values[at].flags & kConstant) != 0) return "input " + in_quotes(input.name) + " is a constant";
   }
   for (const std::string& name : island.constants) {
     const int32_t index = graph_.find_value(name);
     const auto at = static_cast<std::size_t>(index);
     if (index < 0 || read[at] == 0 || (values[at].flags & kConstant) == 0)
-      return quoted(name) + " is not a constant of the island";
+      return in_quotes(name) + " is not a constant of the island";
   }
   std::vector<uint8_t> promised(values.size());
   for (const PlanTensor& output : island.outputs) {
     const int32_t index = graph_.find_value(output.name);
     if (index < 0 || made[static_cast<std::size_t>(index)] == 0)
-      return quoted(output.name) + " is not made by the island";
+      return in_quotes(output.name) + " is not made by the island";
     promised[static_cast<std::size_t>(index)] = 1;
   }
   for (std::size_t i = 0; i < values.size(); ++i) {
     const bool wanted = made[i] != 0 && (needed[i] != 0 || (values[i].flags & kGraphOutput) != 0);
-    if (wanted && promised[i] == 0) return "the plan does not make " + quoted(values[i].name);
-    if (!wanted && promised[i] != 0) return quoted(values[i].name) + " is not used outside of the island";
+    if (wanted && promised[i] == 0) return "the plan does not make " + in_quotes(values[i].name);
+    if (!wanted && promised[i] != 0) return in_quotes(values[i].name) + " is not used outside of the island";
   }
   return {};
 }

@@ -5,6 +5,7 @@
 
 #include "factory.h"
 #include "memory_block.h"
+#include "system.h"
 
 namespace xyntra {
 namespace {
@@ -15,7 +16,7 @@ namespace {
 std::atomic<bool> weights_dropped{false};
 
 void give_back_dropped_weights() noexcept {
-  if (weights_dropped.load(std::memory_order_relaxed) && weights_dropped.exchange(false)) give_back_free_heap();
+  if (weights_dropped.load(std::memory_order_relaxed) && weights_dropped.exchange(false)) system::give_back_free_heap();
 }
 
 void say_that_it_stays(const std::string& why) {

@@ -72,7 +72,7 @@ void Ep::get_capability(const OrtGraph* graph, OrtEpGraphSupportInfo* info) {
 
   std::shared_ptr<const UsablePlan> usable;
   try {
-    if (ahead_.writes) model_path_ = get(ort_, graph, api::kGraphGetModelPath);
+    if (ahead_.writes) model_path_ = model_path_of(ort_, graph);
     usable = std::make_shared<const UsablePlan>(plan_for(*read, options_));
   } catch (const Error& error) {  // of what cannot be compiled ahead of time: who asks for it wants nothing else
     return refuse(*read, error.what(), info);

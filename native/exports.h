@@ -8,7 +8,11 @@
 #include "ort_abi.h"
 #include "planner_link.h"
 
+#if defined(_WIN32)
+#define XYNTRA_EXPORT extern "C" __declspec(dllexport)
+#else
 #define XYNTRA_EXPORT extern "C" __attribute__((visibility("default")))
+#endif
 
 XYNTRA_EXPORT OrtStatus* CreateEpFactories(const char* registered_name, const OrtApiBase* base, const OrtLogger* logger,
                                            OrtEpFactory** factories, std::size_t most, std::size_t* n) noexcept;

@@ -3,9 +3,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "ort.h"
+#include "system.h"
 
 namespace xyntra {
 
@@ -31,6 +33,10 @@ std::vector<T> get_all(const Ort& ort, const Owner* object, Slot<OrtStatus*(cons
   std::vector<T> items;
   get_all(ort, object, count, fill, items);
   return items;
+}
+
+inline std::string model_path_of(const Ort& ort, const OrtGraph* graph) {
+  return system::from_system(get(ort, graph, api::kGraphGetModelPath));
 }
 
 struct TensorShape {

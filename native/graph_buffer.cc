@@ -36,7 +36,7 @@ void GraphBuffer::write_header(const OrtGraph* graph, const Options& options) {
   out_.put(ort_.api_version());
   out_.text(ort_.version_string());
   path_span_.first = out_.size();
-  out_.text(get(ort_, graph, api::kGraphGetModelPath));
+  out_.text(model_path_of(ort_, graph));
   path_span_.second = out_.size();
   graph_name_ = get(ort_, graph, api::kGraphGetName);
   out_.text(graph_name_);

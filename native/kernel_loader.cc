@@ -1,22 +1,15 @@
 #include "kernel_loader.h"
 
-#include <dlfcn.h>
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include <atomic>
-#include <cerrno>
-#include <cstring>
 #include <map>
 #include <mutex>
 #include <optional>
 #include <string_view>
 #include <tuple>
+#include <utility>
 
 #include "matrix_tiles.h"
 #include "sha256.h"
+#include "system.h"
 #include "trusted_file.h"
 
 namespace xyntra {
@@ -51,28 +44,17 @@ struct Opened {
   std::string error;
 };
 
-// A name for an open file that no other file of this process ever had. The loader takes what it has loaded by name for the same,
-// and a descriptor's number is used again: so files are told apart by how their names are written.
-std::string unique_name(const FileDescriptor& file) {
-  static std::atomic<uint64_t> names{0};
-  std::string name = "/proc/self";
-  for (uint64_t bits = ++names; bits != 0; bits >>= 1) name += (bits & 1) != 0 ? "/." : "//";
-  return name + "/fd/" + std::to_string(file.get());
+Opened of_library(void* library, const std::string& path, std::string why) {
+  if (library == nullptr) return {nullptr, nullptr, std::move(why)};
+  if (system::symbol(library, kNeedsTiles) != nullptr && !permit_matrix_tiles().empty())
+    return {nullptr, nullptr, path + ": " + permit_matrix_tiles()};
+  return {library, nullptr, {}};
 }
 
-// From the descriptor through which it was checked: what has the file's name by now does not matter. Tools that look at mappings
-// still see that name.
-Opened open_library(const std::string& path, const FileDescriptor& file) {
-  const std::string name = unique_name(file);
-  void* const handle = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (handle == nullptr) {
-    const char* said = dlerror();
-    const std::string reason = said != nullptr ? said : "cannot be opened";
-    return {nullptr, nullptr, reason.rfind(name, 0) == 0 ? path + reason.substr(name.size()) : path + ": " + reason};
-  }
-  if (dlsym(handle, kNeedsTiles) != nullptr && !permit_matrix_tiles().empty())
-    return {nullptr, nullptr, path + ": " + permit_matrix_tiles()};
-  return {handle, nullptr, {}};
+Opened open_library(const std::string& path, const TrustedFile& file) {
+  std::string why;
+  void* const library = system::open_checked_library(path, file.descriptor.get(), without_seal(file.bytes), why);
+  return of_library(library, path, std::move(why));
 }
 
 Opened open_program(const std::string& path, const std::string& binary, const Device& device) {
@@ -90,18 +72,18 @@ Opened open(const std::string& path, const std::optional<Hash128>& hash, const D
   if (hash && hash128(file.bytes.data(), file.bytes.size()) != *hash)
     return {nullptr, nullptr, path + ": is damaged (its hash does not match)"};
   if (!hash && !is_intact(file.bytes)) return {nullptr, nullptr, path + ": is damaged (its checksum does not match)"};
-  return device != nullptr ? open_program(path, file.bytes, *device) : open_library(path, file.descriptor);
+  return device != nullptr ? open_program(path, file.bytes, *device) : open_library(path, file);
 }
 
 // What two threads open at the same time is opened twice: dlopen gives both the same handle, and of two programs both work.
 // Kernels that were linked together are one file with many names, which is read and checked once.
 Opened opened_once(const std::string& path, const std::optional<Hash128>& hash, const Device* device) {
-  using Key = std::tuple<dev_t, ino_t, off_t, time_t, std::optional<Hash128>, const Device*>;
+  using Key = std::tuple<system::FileIdentity, std::optional<Hash128>, const Device*>;
   static auto* const mutex = new std::mutex;
   static auto* const known = new std::map<Key, Opened>;
-  struct stat status = {};
-  if (stat(path.c_str(), &status) != 0) return open(path, hash, device);  // says why
-  const Key key(status.st_dev, status.st_ino, status.st_size, status.st_mtime, hash, device);
+  const system::FileIdentity identity = system::identity_of(path);
+  if (identity == system::FileIdentity{}) return open(path, hash, device);  // says why
+  const Key key(identity, hash, device);
   {
     const std::lock_guard lock(*mutex);
     if (const auto found = known->find(key); found != known->end()) return found->second;
@@ -112,21 +94,6 @@ Opened opened_once(const std::string& path, const std::optional<Hash128>& hash, 
   return known->emplace(key, opened).first->second;
 }
 
-// A file in memory that nobody can change any more.
-Opened open_memory(std::string_view bytes) {
-  const FileDescriptor file(memfd_create("xyntra-kernels", MFD_CLOEXEC | MFD_ALLOW_SEALING));
-  if (file.get() < 0) return {nullptr, nullptr, std::string("no file in memory can be had: ") + std::strerror(errno)};
-  for (std::size_t done = 0; done < bytes.size();) {
-    const ssize_t n = write(file.get(), bytes.data() + done, bytes.size() - done);
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return {nullptr, nullptr, std::string("a file in memory cannot be written: ") + std::strerror(errno)};
-    done += static_cast<std::size_t>(n);
-  }
-  if (fcntl(file.get(), F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0)
-    return {nullptr, nullptr, std::string("a file in memory cannot be sealed: ") + std::strerror(errno)};
-  return open_library("a kernel of the compiled model", file);
-}
-
 // Kernels of a compiled model: many are in one file, and sessions of one model have the same.
 Opened opened_once(std::string_view bytes, const Hash128& hash) {
   static auto* const mutex = new std::mutex;
@@ -134,7 +101,10 @@ Opened opened_once(std::string_view bytes, const Hash128& hash) {
   if (bytes.empty()) return {nullptr, nullptr, "the compiled model lacks a kernel of its plan"};
   const std::lock_guard lock(*mutex);
   if (const auto found = known->find(hash); found != known->end()) return found->second;
-  const Opened opened = open_memory(bytes);
+  const std::string name = "a kernel of the compiled model";
+  std::string why;
+  void* const library = system::open_library_in_memory(name, without_seal(bytes), why);
+  const Opened opened = of_library(library, name, std::move(why));
   return opened.error.empty() ? known->emplace(hash, opened).first->second : opened;
 }
 
@@ -154,8 +124,8 @@ LoadedKernel found_in(const Opened& opened, const std::string& path, const PlanK
       kernel.error = path + ": " + error.what();
     }
   } else if (opened.library != nullptr) {
-    kernel.function = reinterpret_cast<Kernel>(dlsym(opened.library, symbol.c_str()));
-    const auto* const takes = static_cast<const uint32_t*>(dlsym(opened.library, (symbol + "_takes").c_str()));
+    kernel.function = reinterpret_cast<Kernel>(system::symbol(opened.library, symbol.c_str()));
+    const auto* const takes = static_cast<const uint32_t*>(system::symbol(opened.library, (symbol + "_takes").c_str()));
     if (kernel.function == nullptr) {
       kernel.error = path + ": has no function " + symbol;
     } else if (takes == nullptr) {

@@ -11,11 +11,6 @@ inline constexpr std::size_t kSpareBytes = 64;
 
 constexpr std::size_t align_up(std::size_t n, std::size_t to) { return (n + to - 1) / to * to; }
 
-std::size_t page_bytes() noexcept;
-
-// Asks the C library to return what was freed to the system, where it can.
-void give_back_free_heap() noexcept;
-
 class MemoryBlock {
  public:
   MemoryBlock() = default;
@@ -38,7 +33,7 @@ class MemoryBlock {
   void drop(std::size_t begin, std::size_t end) const noexcept;
 
  private:
-  MemoryBlock(std::size_t bytes, const char* what, std::size_t least_mapped, int flags);
+  MemoryBlock(std::size_t bytes, const char* what, std::size_t least_mapped, bool reserve);
   void release() noexcept;
 
   char* data_ = nullptr;

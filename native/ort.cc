@@ -60,7 +60,8 @@ OrtStatus* Ort::status_of_run(ErrorCode code, FailureKind kind, const char* sent
 
 void Ort::log(const OrtLogger* logger, int level, const std::string& message) const noexcept {
   if (logger == nullptr || message.empty()) return;
-  OrtStatus* status = api_[api::kLoggerLogMessage](logger, level, message.c_str(), "xyntra_ep", 0, "XyntraEP");
+  constexpr system::PathChar kFile[] = {'x', 'y', 'n', 't', 'r', 'a', '_', 'e', 'p', 0};
+  OrtStatus* status = api_[api::kLoggerLogMessage](logger, level, message.c_str(), kFile, 0, "XyntraEP");
   if (status != nullptr) api_[api::kReleaseStatus](status);
 }
 

@@ -8,6 +8,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "system.h"
+
 struct OrtDataType;
 struct OrtEpDevice;
 struct OrtEpGraphSupportInfo;
@@ -66,6 +68,7 @@ class FunctionTable {
 };
 
 using Text = const char*;
+using PathText = const system::PathChar*;
 
 namespace api {
 inline constexpr Slot<OrtStatus*(int, Text)> kCreateStatus{0};
@@ -86,7 +89,7 @@ inline constexpr Slot<void(OrtMemoryInfo*)> kReleaseMemoryInfo{94};
 inline constexpr Slot<void(OrtValue*)> kReleaseValue{96};
 inline constexpr Slot<OrtStatus*(Text, const void*, int, int, OrtOpAttr**)> kCreateOpAttr{211};
 inline constexpr Slot<void(OrtOpAttr*)> kReleaseOpAttr{212};
-inline constexpr Slot<OrtStatus*(const OrtLogger*, int, Text, Text, int, Text)> kLoggerLogMessage{247};
+inline constexpr Slot<OrtStatus*(const OrtLogger*, int, Text, PathText, int, Text)> kLoggerLogMessage{247};
 inline constexpr Slot<OrtStatus*(const OrtOpAttr*, int, void*, size_t, size_t*)> kReadOpAttr{272};
 inline constexpr Slot<OrtStatus*(const OrtKernelContext*, void (*)(void*, size_t), size_t, size_t, void*)> kParallelFor{
     274};
@@ -110,7 +113,7 @@ inline constexpr Slot<OrtStatus*(const OrtValueInfo*, bool*)> kValueInfoIsGraphO
 inline constexpr Slot<OrtStatus*(const OrtValueInfo*, bool*)> kValueInfoIsConstantInitializer{331};
 inline constexpr Slot<OrtStatus*(const OrtValueInfo*, bool*)> kValueInfoIsFromOuterScope{332};
 inline constexpr Slot<OrtStatus*(const OrtGraph*, Text*)> kGraphGetName{333};
-inline constexpr Slot<OrtStatus*(const OrtGraph*, Text*)> kGraphGetModelPath{334};
+inline constexpr Slot<OrtStatus*(const OrtGraph*, PathText*)> kGraphGetModelPath{334};
 inline constexpr Slot<OrtStatus*(const OrtGraph*, size_t*)> kGraphGetNumOperatorSets{336};
 inline constexpr Slot<OrtStatus*(const OrtGraph*, Text*, int64_t*, size_t)> kGraphGetOperatorSets{337};
 inline constexpr Slot<OrtStatus*(const OrtGraph*, size_t*)> kGraphGetNumInputs{338};

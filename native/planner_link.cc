@@ -1,12 +1,11 @@
 #include "planner_link.h"
 
-#include <cxxabi.h>
-
 #include <cstdlib>
 #include <mutex>
 #include <utility>
 
 #include "python_end.h"
+#include "system.h"
 #include "trusted_file.h"
 
 namespace xyntra {
@@ -32,11 +31,19 @@ std::string options_file() {
   return file.verdict == TrustedFile::Verdict::kMissing ? std::string() : file.bytes + file.error;
 }
 
+// A thread that Python ends does not come back from it: the C library unwinds its stack, and from here on that cannot be done.
+struct StaysUnlessBack {
+  bool is_back = false;
+  ~StaysUnlessBack() {
+    if (!is_back) stay();
+  }
+};
+
 }  // namespace
 
 std::string expanded(const std::string& path) {
   const char* home = path.compare(0, 2, "~/") == 0 ? std::getenv("HOME") : nullptr;
-  return home != nullptr ? home + path.substr(1) : path;
+  return system::with_slashes(home != nullptr ? home + path.substr(1) : path);
 }
 
 std::string Planner::full_identity() const {
@@ -58,18 +65,11 @@ Planner attached_planner() {
   return attached().planner;
 }
 
-// Of what a thread is ended by there is no object to refer to: a null reference, which is no fault here.
-#if defined(__GNUC__) && !defined(__clang__)
-__attribute__((no_sanitize("null")))
-#endif
 PlannerReply ask(const Planner& planner, const std::string& graph, const std::string& digest) {
   PlannerReply reply;
-  int done = 0;
-  try {
-    done = planner.callback(graph.data(), graph.size(), digest.c_str(), &reply);
-  } catch (const abi::__forced_unwind&) {
-    stay();
-  }
+  StaysUnlessBack python;
+  const int done = planner.callback(graph.data(), graph.size(), digest.c_str(), &reply);
+  python.is_back = true;
   if (done != 1 || !reply.given) return {true, false, "the planner ended without an answer"};
   return reply;
 }

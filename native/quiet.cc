@@ -1,10 +1,10 @@
 #include "quiet.h"
 
-#include <time.h>
-
 #include <algorithm>
 #include <atomic>
 #include <mutex>
+
+#include "system.h"
 
 namespace xyntra::quiet {
 namespace {
@@ -27,16 +27,7 @@ Keepers& keepers() {
 
 }  // namespace
 
-Time now() noexcept {
-#ifdef CLOCK_MONOTONIC_COARSE
-  constexpr clockid_t kClock = CLOCK_MONOTONIC_COARSE;
-#else
-  constexpr clockid_t kClock = CLOCK_MONOTONIC;
-#endif
-  timespec at = {};
-  clock_gettime(kClock, &at);
-  return Time{at.tv_sec} * 1'000 + at.tv_nsec / 1'000'000;
-}
+Time now() noexcept { return system::coarse_ms(); }
 
 Time period() noexcept { return g_period.load(std::memory_order_relaxed); }
 

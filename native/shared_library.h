@@ -1,19 +1,19 @@
 // A library that the machine may lack: opened at run time, never closed.
 #pragma once
 
-#include <dlfcn.h>
-
 #include <string>
+
+#include "system.h"
 
 namespace xyntra {
 
 class SharedLibrary {
  public:
-  explicit SharedLibrary(const char* name) : name_(name), handle_(dlopen(name, RTLD_NOW | RTLD_LOCAL)) {}
+  explicit SharedLibrary(const char* name) : name_(name), handle_(system::open_library(name, why_not_)) {}
 
   template <class F>
   void find(const char* symbol, F& function) {
-    function = handle_ != nullptr ? reinterpret_cast<F>(dlsym(handle_, symbol)) : nullptr;
+    function = handle_ != nullptr ? reinterpret_cast<F>(system::symbol(handle_, symbol)) : nullptr;
     if (function == nullptr && missing_.empty()) missing_ = symbol;
   }
 
@@ -24,7 +24,7 @@ class SharedLibrary {
   }
 
  private:
-  std::string name_, missing_;
+  std::string name_, why_not_, missing_;
   void* handle_;
 };
 

@@ -1,13 +1,13 @@
 #include "shared_threads.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <atomic>
 #include <condition_variable>
 #include <mutex>
 #include <system_error>
 #include <thread>
+
+#include "system.h"
 
 namespace xyntra {
 namespace {
@@ -20,7 +20,7 @@ class Crew {
   // Returns whether the work was done: not while other work is, and not in a child of the process that the threads are in.
   bool share(void (*task)(void*, std::size_t), std::size_t count, void* step, std::size_t helpers) {
     const std::unique_lock sharing(sharing_, std::try_to_lock);
-    if (!sharing || getpid() != process_) return false;
+    if (!sharing || system::process_number() != process_) return false;
     hire(helpers);
     {
       const std::lock_guard lock(mutex_);
@@ -66,7 +66,7 @@ class Crew {
     for (std::size_t i = next_.fetch_add(1); i < count_; i = next_.fetch_add(1)) task_(step_, i);
   }
 
-  const pid_t process_ = getpid();
+  const int64_t process_ = system::process_number();
   std::mutex sharing_;     // whose work is shared; what is below it is of that work
   std::size_t hired_ = 0;  // threads beside the caller's
   std::mutex mutex_;

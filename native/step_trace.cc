@@ -1,13 +1,11 @@
 #include "step_trace.h"
 
-#include <sys/syscall.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <new>
 #include <utility>
 
 #include "cpu_program.h"
+#include "system.h"
 #include "thread_order.h"
 
 #if defined(__x86_64__)
@@ -66,7 +64,7 @@ void StepTrace::run_task(void* shares, std::size_t task) {
     uint64_t serial = 0;
     std::size_t mine = 0;
     std::size_t step = 0;
-    uint32_t number = static_cast<uint32_t>(::syscall(SYS_gettid));
+    uint32_t number = system::thread_number();
   };
   thread_local Thread thread;
   Thread& me = thread;

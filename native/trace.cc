@@ -1,15 +1,10 @@
 #include "trace.h"
 
-#include <pthread.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cctype>
-#include <cerrno>
 #include <chrono>
-#include <climits>
 #include <cstdlib>
-#include <cstring>
+#include <filesystem>
 #include <map>
 #include <mutex>
 #include <system_error>
@@ -18,6 +13,7 @@
 #include "live.h"
 #include "ort.h"
 #include "planner_link.h"
+#include "system.h"
 
 namespace xyntra::trace {
 namespace {
@@ -69,16 +65,17 @@ bool is(const std::string& text, std::string_view word) {
 
 std::string absolute(const std::string& path) {
   const std::string whole = expanded(path);
-  char here[PATH_MAX];
-  if (whole.empty() || whole.front() == '/' || ::getcwd(here, sizeof here) == nullptr) return whole;
-  return std::string(here) + "/" + whole;
+  std::error_code problem;
+  const auto here = whole.empty() || system::is_absolute(whole) ? std::filesystem::path() : std::filesystem::current_path(problem);
+  return here.empty() || problem ? whole : here.generic_u8string() + '/' + whole;
 }
 
 std::string why_unwritable(const std::string& path) {
   const std::size_t slash = path.rfind('/');
   const std::string folder = slash == 0 || slash == std::string::npos ? "/" : path.substr(0, slash);
-  if (::access(folder.c_str(), W_OK | X_OK) == 0) return {};
-  return "XyntraEP: trace='" + path + "' cannot be written: " + folder + ": " + std::strerror(errno) +
+  const std::string why = system::why_unwritable(folder);
+  if (why.empty()) return {};
+  return "XyntraEP: trace='" + path + "' cannot be written: " + folder + ": " + why +
          ". give off, live or a file in a folder that is there";
 }
 
@@ -91,7 +88,7 @@ int64_t now_ns() noexcept {
 void begin(Detail detail, std::size_t records) {
   const std::lock_guard lock(state().mutex);
   if (g_ring.load(std::memory_order_relaxed) == nullptr) {
-    static const int registered = ::pthread_atfork(nullptr, nullptr, child_begins);
+    static const bool registered = (system::in_forked_children(child_begins), true);
     (void)registered;
     try {
       g_ring.store(new TraceRing(records), std::memory_order_release);

@@ -1,17 +1,9 @@
 #include "trace_ring.h"
 
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
-#include <cerrno>
 #include <cstring>
-#include <fstream>
 #include <new>
-#include <sstream>
-#include <string>
-#include <system_error>
+
+#include "system.h"
 
 namespace xyntra {
 namespace {
@@ -21,26 +13,10 @@ constexpr std::size_t kPage = 4096;
 constexpr std::size_t kTextBytes = std::size_t{32} << 20;  // pages that nobody writes to do not exist
 constexpr uint64_t kBeingWritten = ~uint64_t{0};
 
-// When this process began, in the system's ticks: with its number it names a process for good. 0 where that cannot be read.
-uint64_t process_start() {
-  std::ifstream file("/proc/self/stat");
-  std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
-  const std::size_t after_name = text.rfind(')');
-  if (after_name == std::string::npos) return 0;
-  std::istringstream fields(text.substr(after_name + 1));
-  std::string field;
-  for (int i = 3; i < 22; ++i) fields >> field;
-  uint64_t start = 0;
-  fields >> start;
-  return start;
-}
-
 uint32_t this_thread() noexcept {
-  thread_local const auto number = static_cast<uint32_t>(::syscall(SYS_gettid));
+  thread_local const auto number = system::thread_number();
   return number;
 }
-
-[[noreturn]] void fail(const char* what) { throw std::system_error(errno, std::generic_category(), what); }
 
 }  // namespace
 
@@ -63,19 +39,9 @@ struct TraceRing::Slot {
 
 TraceRing::TraceRing(std::size_t records) : mask_(records - 1) {
   const std::size_t text_at = kPage, records_at = text_at + kTextBytes, all = records_at + records * sizeof(Slot);
-  fd_ = static_cast<int>(::syscall(SYS_memfd_create, "xyntra-trace", 3u));  // MFD_CLOEXEC | MFD_ALLOW_SEALING
-  if (fd_ < 0) fail("memfd_create");
-  void* memory = MAP_FAILED;
-  if (::ftruncate(fd_, static_cast<off_t>(all)) == 0 &&
-      ::fcntl(fd_, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0)
-    memory = ::mmap(nullptr, all, PROT_READ | PROT_WRITE, MAP_SHARED, fd_, 0);
-  if (memory == MAP_FAILED) {
-    const int error = errno;
-    ::close(fd_);
-    errno = error;
-    fail("the memory of a trace");
-  }
-  char* const base = static_cast<char*>(memory);
+  const system::SharedMemory shared = system::share_memory("xyntra-trace", all);
+  fd_ = shared.file;
+  char* const base = static_cast<char*>(shared.data);
   header_ = new (base) Header{};
   texts_ = base + text_at;
   slots_ = reinterpret_cast<Slot*>(base + records_at);  // zero, as atomics begin
@@ -84,8 +50,8 @@ TraceRing::TraceRing(std::size_t records) : mask_(records - 1) {
   header_->records_at = records_at;
   header_->text_bytes = kTextBytes;
   header_->text_at = text_at;
-  header_->pid = ::getpid();
-  header_->process_start = process_start();
+  header_->pid = system::process_number();
+  header_->process_start = system::process_start();
   header_->text_used.store(8, std::memory_order_relaxed);  // 0 is no text's place
   std::memcpy(header_->magic, kMagic, sizeof kMagic);
 }

@@ -2,8 +2,8 @@
 // Any thread may write at any time and waits for none; a reader finds out which records were overwritten meanwhile.
 // docs/tracing.md has the layout.
 //
-// The memory is a memfd: it has no name that somebody could take before us, nothing of it stays when the process dies, and it is
-// sealed against shrinking, so that a reader never meets its end. Whoever may look at /proc/PID/fd of this process may read it.
+// The memory has no name that somebody could take before us, and nothing of it stays when the process dies. On Linux it is a memfd,
+// sealed against shrinking, so that a reader never meets its end; whoever may look at /proc/PID/fd of this process may read it.
 #pragma once
 
 #include <atomic>

@@ -7,6 +7,8 @@
 #include <string>
 #include <utility>
 
+#include "system.h"
+
 namespace xyntra {
 
 // An open file, closed with its owner.
@@ -18,7 +20,9 @@ class FileDescriptor {
     std::swap(fd_, other.fd_);
     return *this;
   }
-  ~FileDescriptor();
+  ~FileDescriptor() {
+    if (fd_ >= 0) system::close_file(fd_);
+  }
   int get() const noexcept { return fd_; }
 
  private:

@@ -22,7 +22,10 @@ import os
 import stat
 from pathlib import Path
 
-_LOOK = getattr(os, "O_PATH", os.O_RDONLY) | os.O_NOFOLLOW | os.O_CLOEXEC
+# To look at what has a name, itself where it is a link, without opening it: macOS says it in other words.
+_LOOK = os.O_CLOEXEC | (
+    os.O_PATH | os.O_NOFOLLOW if hasattr(os, "O_PATH") else os.O_NONBLOCK | os.O_EVTONLY | os.O_SYMLINK  # type: ignore[attr-defined]
+)
 _FOLDER = _LOOK | os.O_DIRECTORY
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
@@ -139,7 +142,7 @@ class _Walk:
         try:
             self.status = os.fstat(found)
             if stat.S_ISLNK(self.status.st_mode):
-                self._follow(found, inner)
+                self._follow(name, inner)
                 return
             self.where = inner
             if not self._todo and not stat.S_ISDIR(self.status.st_mode):
@@ -153,13 +156,14 @@ class _Walk:
         finally:
             os.close(found)
 
-    def _follow(self, link: int, where: str) -> None:
+    def _follow(self, link: str, where: str) -> None:
+        """By its name: nobody else can exchange a link of ours in a folder that has been checked."""
         self._links += 1
         if self.status.st_uid not in self._owners:
             raise Distrusted(where, f"is a link of user {self.status.st_uid}")
         if self._links > _MOST_LINKS:
             raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(self._asked))
-        target = os.readlink("", dir_fd=link)
+        target = os.readlink(link, dir_fd=self.folder)
         self._todo += reversed(target.split("/"))
         if target.startswith("/"):
             root = os.open("/", _FOLDER)

@@ -19,7 +19,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#if defined(__GNUC__)
+#if defined(_WIN32) && defined(TRACEA_BUILDS)
+#define TRACEA_API __declspec(dllexport)
+#elif !defined(_WIN32) && defined(__GNUC__)
 #define TRACEA_API __attribute__((visibility("default")))
 #else
 #define TRACEA_API

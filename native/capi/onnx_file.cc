@@ -8,6 +8,7 @@
 #include "element_bytes.h"
 #include "ort.h"
 #include "protobuf_reader.h"
+#include "system.h"
 
 namespace xyntra {
 namespace {
@@ -119,11 +120,11 @@ External read_external(const std::vector<std::string_view>& entries) {
 // Data beside the model, never anywhere else.
 std::string read_beside(const External& external, const std::string& folder, std::size_t wanted) {
   const std::string& name = external.location;
-  if (name.empty() || name.front() == '/' || name.find("..") != std::string::npos || name.find('\0') != std::string::npos)
+  if (name.empty() || system::to_system(name).has_root_path() || name.find("..") != std::string::npos || name.find('\0') != std::string::npos)
     throw Error(kInvalidArgument, "the model's weights are not beside it: '" + name + "'");
   if (folder.empty()) throw Error(kInvalidArgument, "the model was given from memory, and its weights are in the file " + name);
   if (external.has_length && external.length != wanted) throw FormatError("a constant has another length than its shape says");
-  std::ifstream file(folder + '/' + name, std::ios::binary | std::ios::ate);
+  std::ifstream file(system::to_system(folder + '/' + name), std::ios::binary | std::ios::ate);
   const auto size = static_cast<uint64_t>(std::max<std::streamoff>(file.tellg(), 0));
   if (external.offset > size || size - external.offset < wanted) throw Error(kInvalidArgument, folder + '/' + name + ": is too short, or cannot be read");
   std::string data(wanted, '\0');

@@ -1,7 +1,5 @@
 #include "operation_files.h"
 
-#include <dlfcn.h>
-
 #include <cstdlib>
 #include <map>
 #include <memory>
@@ -9,6 +7,7 @@
 
 #include "border.h"
 #include "open_nodes.h"
+#include "system.h"
 #include "trusted_file.h"
 
 namespace xyntra::capi {
@@ -20,10 +19,10 @@ constexpr std::size_t kMostBytes = std::size_t{1} << 28;
 std::string folder_of_operations() {
   const char* const named = std::getenv("XYNTRA_PREBUILT_DIR");
   if (named != nullptr && *named != '\0') return named;
-  Dl_info info{};
-  if (dladdr(reinterpret_cast<const void*>(&tracea_version), &info) == 0 || info.dli_fname == nullptr)
+  const std::string library = system::library_of(reinterpret_cast<const void*>(&tracea_version));
+  if (library.empty())
     throw NoFile("it is not known where the library is; name the folder of prebuilt kernels by XYNTRA_PREBUILT_DIR");
-  return folder_of(info.dli_fname) + "/tracea/prebuilt";
+  return folder_of(library) + "/tracea/prebuilt";
 }
 
 std::unique_ptr<const CompiledFile> opened(const std::string& folder, const std::string& path) {

@@ -15,6 +15,7 @@
 #include "open_nodes.h"
 #include "ort.h"
 #include "profile.h"
+#include "system.h"
 #include "tensor_argument.h"
 #include "version.h"
 
@@ -106,8 +107,8 @@ struct Content {
 
 Content content_of(const std::string& path) {
   std::error_code problem;
-  if (!std::filesystem::is_regular_file(path, problem)) throw NoFile(path + ": cannot be opened, or is no file");
-  std::ifstream file(path, std::ios::binary | std::ios::ate);
+  if (!std::filesystem::is_regular_file(xyntra::system::to_system(path), problem)) throw NoFile(path + ": cannot be opened, or is no file");
+  std::ifstream file(xyntra::system::to_system(path), std::ios::binary | std::ios::ate);
   const auto size = file ? static_cast<std::streamoff>(file.tellg()) : -1;
   if (size < 0) throw NoFile(path + ": cannot be opened");
   Content content{MemoryBlock(static_cast<std::size_t>(size), "a model"), static_cast<std::size_t>(size)};
@@ -146,7 +147,8 @@ int tracea_is_fatal(TraceaStatus status) { return status == TRACEA_DEVICE_LOST ?
 TraceaStatus tracea_model_open(const char* path, const TraceaModelOptions* options, TraceaModel** model) {
   return opened(options, model, [&](const TraceaModelOptions& known_options) {
     if (path == nullptr) throw Misused("the path is NULL");
-    return new TraceaModel(content_of(path).view(), xyntra::folder_of(path), known_options);
+    const std::string file = xyntra::system::with_slashes(path);
+    return new TraceaModel(content_of(file).view(), xyntra::folder_of(file), known_options);
   });
 }
 

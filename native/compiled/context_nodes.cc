@@ -1,16 +1,15 @@
 #include "context_nodes.h"
 
 #include <algorithm>
-#include <cerrno>
-#include <cstdio>
 #include <cstdlib>
-#include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <optional>
 #include <string_view>
 
 #include "graph_access.h"
 #include "open_nodes.h"
+#include "system.h"
 #include "version.h"
 
 namespace xyntra {
@@ -84,13 +83,14 @@ class Attributes {
 void write_file(const std::string& path, const std::string& bytes) {
   const std::string unfinished = path + ".unfinished";
   {
-    std::ofstream file(unfinished, std::ios::binary | std::ios::trunc);
+    std::ofstream file(system::to_system(unfinished), std::ios::binary | std::ios::trunc);
     file.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
     file.close();
     if (!file) throw Error(kFail, "XyntraEP: " + unfinished + " cannot be written");
   }
-  if (std::rename(unfinished.c_str(), path.c_str()) != 0)
-    throw Error(kFail, "XyntraEP: " + path + " cannot be written: " + std::strerror(errno));
+  std::error_code problem;
+  std::filesystem::rename(system::to_system(unfinished), system::to_system(path), problem);
+  if (problem) throw Error(kFail, "XyntraEP: " + path + " cannot be written: " + problem.message());
 }
 
 // -- opening
@@ -126,7 +126,7 @@ AheadOfTime AheadOfTime::read(const std::vector<std::pair<std::string, std::stri
     if (key == "ep.context_enable") ahead.writes = value == "1";
     if (key == "session.compile_only") ahead.is_only = value == "1";
     if (key == "ep.context_embed_mode") ahead.embeds = value == "1";
-    if (key == "ep.context_file_path") ahead.file = value;
+    if (key == "ep.context_file_path") ahead.file = system::with_slashes(value);
   }
   if (const char* digests = std::getenv("XYNTRA_COMPILED_DIGEST")) ahead.digests = digests;
   for (const auto& [key, value] : options) {
@@ -156,7 +156,7 @@ std::vector<ContextNode> open_context_nodes(const Ort& ort, const OrtGraph* grap
     for (const int32_t i : node->inputs) one.inputs.push_back(tensor_of(ort, read.values()[static_cast<std::size_t>(i)]));
     for (const int32_t i : node->outputs) one.outputs.push_back(tensor_of(ort, read.values()[static_cast<std::size_t>(i)]));
   }
-  const std::string model_path = get(ort, graph, api::kGraphGetModelPath);
+  const std::string model_path = model_path_of(ort, graph);
   const std::vector<OpenedNode> opened = open_nodes(std::move(compiled), model_path, ahead.digests);
   std::vector<ContextNode> found;
   for (std::size_t i = 0; i < nodes.size(); ++i) found.push_back({nodes[i], opened[i].island, opened[i].usable});

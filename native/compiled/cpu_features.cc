@@ -2,29 +2,16 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <fstream>
 #include <set>
-#include <sstream>
 #include <string_view>
 
 #include "matrix_tiles.h"
+#include "system.h"
 
 namespace xyntra {
 namespace {
 
 constexpr std::string_view kTiles = "amx_";
-
-std::set<std::string> read_features() {
-  std::set<std::string> found;
-  std::ifstream file("/proc/cpuinfo");
-  for (std::string line; std::getline(file, line);) {
-    if (line.rfind("flags", 0) != 0 && line.rfind("Features", 0) != 0) continue;
-    std::istringstream words(line.substr(std::min(line.find(':'), line.size() - 1) + 1));
-    for (std::string word; words >> word;) found.insert(word);
-    break;
-  }
-  return found;
-}
 
 bool begins_with_any(const std::string& feature, std::initializer_list<std::string_view> prefixes) {
   return std::any_of(prefixes.begin(), prefixes.end(),
@@ -41,7 +28,10 @@ bool is_beyond(const std::string& feature, const std::string& widest) {
 }  // namespace
 
 std::string lacking_feature(const std::vector<std::string>& wanted) {
-  static const auto* const features = new std::set<std::string>(read_features());
+  static const auto* const features = [] {
+    const std::vector<std::string> found = system::cpu_features();
+    return new std::set<std::string>(found.begin(), found.end());
+  }();
   const char* isa = std::getenv("XYNTRA_ISA");
   std::string widest = isa != nullptr ? isa : "";
   for (char& c : widest) c = static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);

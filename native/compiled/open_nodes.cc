@@ -27,8 +27,7 @@ class Refusal : public Error {
 [[noreturn]] void refuse(const std::string& why) { throw Refusal(why); }
 
 bool is_plain_name(const std::string& name) {
-  return !name.empty() && name != "." && name != ".." && name.find('/') == std::string::npos &&
-         name.find('\0') == std::string::npos;
+  return !name.empty() && name != "." && name != ".." && name.find_first_of(std::string_view("/\\:\0", 4)) == std::string::npos;
 }
 
 std::string read_beside(const std::string& model_path, const std::string& name) {

@@ -1,11 +1,9 @@
 #include "cuda_presence.h"
 
-#include <dirent.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <climits>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <sstream>
@@ -18,19 +16,21 @@ constexpr const char* kFolders = "/usr/local/nvidia/lib64:/lib64:/usr/lib64:/lib
 constexpr const char* kWindowsDriver = "/usr/lib/wsl/lib/libcuda.so.1";  // which shows no devices to Linux
 
 int entries_of(const std::string& folder) {
-  DIR* const opened = opendir(folder.c_str());
-  if (opened == nullptr) return 0;
+  std::error_code problem;
   int n = 0;
-  while (const dirent* entry = readdir(opened)) n += static_cast<int>(entry->d_name[0] != '.');
-  closedir(opened);
+  for (const auto& entry : std::filesystem::directory_iterator(folder, problem)) {
+    n += static_cast<int>(entry.path().filename().native().front() != '.');
+  }
   return n;
 }
+
+bool is_readable(const std::string& file) { return std::ifstream(file).is_open(); }
 
 bool has_driver(const char* folders) {
   if (folders == nullptr) return false;
   std::istringstream list(folders);
   for (std::string folder; std::getline(list, folder, ':');) {
-    if (!folder.empty() && access((folder + '/' + kDriver).c_str(), R_OK) == 0) return true;
+    if (!folder.empty() && is_readable(folder + '/' + kDriver)) return true;
   }
   return false;
 }
@@ -69,11 +69,12 @@ int visible_of(int devices) {
 int cuda_devices_at_hand(const std::string& gpus) {
   if (is_told()) return std::max(0, std::atoi(std::getenv("XYNTRA_CUDA_DEVICES")));
   const int listed = entries_of(gpus);
-  return visible_of(listed > 0 ? listed : static_cast<int>(access(kWindowsDriver, R_OK) == 0));
+  return visible_of(listed > 0 ? listed : static_cast<int>(is_readable(kWindowsDriver)));
 }
 
 bool only_the_driver_knows(const std::string& gpus, const std::string& known_libraries) {
-  if (is_told() || access(gpus.c_str(), F_OK) == 0 || visible_of(INT_MAX) == 0 || access(kWindowsDriver, R_OK) == 0) return false;
+    std::error_code problem;
+  if (is_told() || std::filesystem::exists(gpus, problem) || visible_of(INT_MAX) == 0 || is_readable(kWindowsDriver)) return false;
   return has_driver(std::getenv("LD_LIBRARY_PATH")) || has_driver(kFolders) || is_known(known_libraries);
 }
 

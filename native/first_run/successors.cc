@@ -1,11 +1,12 @@
 #include "successors.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
+#include <filesystem>
 #include <map>
 #include <utility>
+
+#include "system.h"
 
 namespace xyntra {
 namespace {
@@ -38,7 +39,7 @@ void Successors::look() noexcept {
   if (!lock || !pending_) return;
   try {
     for (; there_ < wanted_.size(); ++there_) {
-      if (access(usable_->plan->successor_path(wanted_[there_]).c_str(), F_OK) != 0) return;
+      if (!std::filesystem::exists(system::to_system(usable_->plan->successor_path(wanted_[there_])))) return;
     }
     exchange();
   } catch (const std::exception& error) {

@@ -6,8 +6,6 @@
 //
 // A float input is (i % 17 - 8) / 4, one of int64 i % 17; the output is printed, one number a line, after `pool N`, the bytes of packed weights.
 // Every caller thread must see the same numbers in every run.
-#include <dlfcn.h>
-
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -17,6 +15,7 @@
 #include <thread>
 
 #include "ort_host.h"
+#include "system.h"
 
 namespace {
 
@@ -99,7 +98,7 @@ Arguments parse(int argc, char** argv) {
 
 template <class Function>
 Function symbol(void* library, const char* name) {
-  void* found = dlsym(library, name);
+  void* found = xyntra::system::symbol(library, name);
   if (found == nullptr) throw std::runtime_error(std::string("the library does not export ") + name);
   return reinterpret_cast<Function>(found);
 }
@@ -133,8 +132,9 @@ std::vector<float> call_from_threads(const std::vector<std::unique_ptr<Runtime::
 
 void run(const Arguments& arguments) {
   Runtime runtime(arguments.runtime);
-  void* library = dlopen(arguments.library.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) throw std::runtime_error(dlerror());
+  std::string why;
+  void* library = xyntra::system::open_library(arguments.library, why);
+  if (library == nullptr) throw std::runtime_error(why);
   if (!arguments.identity.empty()) {
     using Attach = void (*)(void*, const char*, const char*, const char*, const char*, const char*);
     symbol<Attach>(library, "xyntra_attach")(nullptr, arguments.identity[0].c_str(), arguments.identity[1].c_str(),

@@ -1,7 +1,5 @@
 #include "ort_host.h"
 
-#include <dlfcn.h>
-
 #include <memory>
 #include <stdexcept>
 
@@ -9,7 +7,7 @@ namespace xyntra::host {
 namespace {
 
 constexpr Slot<OrtStatus*(int, Text, OrtEnv**)> kCreateEnv{3};
-constexpr Slot<OrtStatus*(const OrtEnv*, Text, const OrtSessionOptions*, OrtSession**)> kCreateSession{7};
+constexpr Slot<OrtStatus*(const OrtEnv*, PathText, const OrtSessionOptions*, OrtSession**)> kCreateSession{7};
 constexpr Slot<OrtStatus*(OrtSession*, const OrtRunOptions*, const Text*, const OrtValue* const*, size_t, const Text*,
                           size_t, OrtValue**)>
     kRun{9};
@@ -22,7 +20,7 @@ constexpr Slot<void(OrtEnv*)> kReleaseEnv{92};
 constexpr Slot<void(OrtMemoryInfo*)> kReleaseMemoryInfo{94};
 constexpr Slot<void(OrtSession*)> kReleaseSession{95};
 constexpr Slot<void(OrtSessionOptions*)> kReleaseSessionOptions{100};
-constexpr Slot<OrtStatus*(OrtEnv*, Text, Text)> kRegisterLibrary{301};
+constexpr Slot<OrtStatus*(OrtEnv*, Text, PathText)> kRegisterLibrary{301};
 constexpr Slot<OrtStatus*(const OrtEnv*, const OrtEpDevice* const**, size_t*)> kGetEpDevices{303};
 constexpr Slot<OrtStatus*(OrtSessionOptions*, OrtEnv*, const OrtEpDevice* const*, size_t, const Text*, const Text*,
                           size_t)>
@@ -32,9 +30,10 @@ constexpr Slot<Text(const OrtEpDevice*)> kEpDeviceEpName{312};
 }  // namespace
 
 Runtime::Runtime(const std::string& path) {
-  void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) throw std::runtime_error(dlerror());
-  const auto get_base = reinterpret_cast<const OrtApiBase* (*)()>(dlsym(library, "OrtGetApiBase"));
+  std::string why;
+  void* library = system::open_library(path, why);
+  if (library == nullptr) throw std::runtime_error(why);
+  const auto get_base = reinterpret_cast<const OrtApiBase* (*)()>(system::symbol(library, "OrtGetApiBase"));
   if (get_base == nullptr) throw std::runtime_error(path + " is no ONNX Runtime");
   api_ = FunctionTable(get_base()->GetApi(kOldestMinor));
   check(api_[kCreateEnv](kError, "host", &env_));
@@ -55,7 +54,7 @@ void Runtime::check(OrtStatus* status) const {
 }
 
 void Runtime::register_library(const std::string& name, const std::string& path) {
-  check(api_[kRegisterLibrary](env_, name.c_str(), path.c_str()));
+  check(api_[kRegisterLibrary](env_, name.c_str(), system::to_system(path).c_str()));
 }
 
 std::vector<const OrtEpDevice*> Runtime::devices_of(const std::string& provider) const {
@@ -87,7 +86,7 @@ Runtime::Session::Session(const Runtime& runtime, const std::string& model, cons
   const auto devices = runtime_.devices_of(provider);
   runtime_.check(
       api[kAppendProvider](settings.get(), runtime_.env_, devices.data(), 1, keys.data(), values.data(), keys.size()));
-  runtime_.check(api[kCreateSession](runtime_.env_, model.c_str(), settings.get(), &session_));
+  runtime_.check(api[kCreateSession](runtime_.env_, system::to_system(model).c_str(), settings.get(), &session_));
 }
 
 Runtime::Session::~Session() { runtime_.api_[kReleaseSession](session_); }

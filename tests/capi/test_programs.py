@@ -184,6 +184,7 @@ def test_a_lost_device_is_a_status_of_its_own(tmp_path: Path) -> None:
     command += [
         str(native / "capi" / "border.cc"),
         str(native / "shared_threads.cc"),
+        *map(str, (native / "system").glob("*.cc")),
         str(library),
         f"-Wl,-rpath,{library.parent}",
     ]

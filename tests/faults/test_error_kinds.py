@@ -91,8 +91,8 @@ OPENCL = (-1, -2, -33, -34, -36, -9999)
 def test_what_is_fatal(tmp_path: Path) -> None:
     source, program, native = tmp_path / "kinds.cc", tmp_path / "kinds", ROOT / "native"
     source.write_text(KINDS)
-    sources = [native / "driver" / "driver_api.cc", native / "opencl" / "opencl_api.cc", source]
-    folders = [f"-I{native / folder}" for folder in ("", "driver", "opencl")]
+    sources = [native / "driver" / "driver_api.cc", native / "opencl" / "opencl_api.cc", native / "system" / "posix.cc", source]
+    folders = [f"-I{native / folder}" for folder in ("", "driver", "opencl", "system")]
     subprocess.run(["g++", "-std=c++17", *folders, *map(str, sources), "-ldl", "-o", str(program)], check=True)
     found = subprocess.run([str(program)], capture_output=True, text=True, check=True).stdout.split()
     assert set(map(int, found)) == {*LASTING, *GONE, *OPENCL}

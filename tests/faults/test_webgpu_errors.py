@@ -71,7 +71,7 @@ def faulty(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("faulty") / "libfaulty_webgpu.so"
     source, include = ROOT / "tests" / "support" / "gpu" / "faulty_webgpu.cc", ROOT / "native"
     flags = ["-std=c++17", "-O1", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-Wl,--no-as-needed"]
-    folders = [f"-I{include / 'webgpu'}", f"-I{include}"]
+    folders = [f"-I{include / folder}" for folder in ("webgpu", "system", "")]
     subprocess.run(["c++", *flags, *folders, str(source), "-o", str(made), library_path(), "-ldl"], check=True)
     return made
 

@@ -41,9 +41,10 @@ pytestmark = [
 @pytest.fixture(scope="session")
 def host(tmp_path_factory: pytest.TempPathFactory) -> Path:
     program = tmp_path_factory.mktemp("host") / "xyntra_host"
-    sources = sorted(map(str, (ROOT / "native" / "host").glob("*.cc")))
+    sources = sorted(str(file) for folder in ("host", "system") for file in (ROOT / "native" / folder).glob("*.cc"))
     checks = [f"-fsanitize={knobs.current().sanitize or ADDRESS}", "-fno-sanitize-recover=all", "-g1"]
-    command = ["g++", "-std=c++17", "-O1", *checks, f"-I{ROOT / 'native'}", *sources, "-o", str(program), "-ldl", "-pthread"]
+    folders = [f"-I{ROOT / 'native'}", f"-I{ROOT / 'native' / 'system'}"]
+    command = ["g++", "-std=c++17", "-O1", *checks, *folders, *sources, "-o", str(program), "-ldl", "-pthread"]
     subprocess.run(command, check=True)
     return program
 
