@@ -11,6 +11,10 @@ else()
   set(CMAKE_SYSTEM_NAME Linux)
 endif()
 string(REGEX MATCH "^[a-z0-9_]+" CMAKE_SYSTEM_PROCESSOR "${ZIG_TARGET}")
+# Names for debuggers would be nine tenths of a library.
+if(NOT CMAKE_SYSTEM_NAME STREQUAL "Darwin")
+  set(CMAKE_SHARED_LINKER_FLAGS_RELEASE_INIT "-s")
+endif()
 # A program that Zig links depends on nothing that it could not find here; CMake's own trial would.
 set(CMAKE_TRY_COMPILE_TARGET_TYPE STATIC_LIBRARY)
 set(CMAKE_CXX_COMPILER "${ZIG}" c++ -target "${ZIG_TARGET}")

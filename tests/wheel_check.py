@@ -27,9 +27,10 @@ def main() -> None:
         assert not (SITE / name).exists(), f"{name} is what a package of the user's may be called"
 
     import xyntra_ep
+    from xyntra_ep.system import library_name
 
     library = Path(xyntra_ep.get_library_path()).resolve()
-    assert library.is_relative_to(SITE) and library.name == "libxyntra_ep.so", library
+    assert library.is_relative_to(SITE) and library.name == library_name("xyntra_ep"), library
     assert (library.parent / "py.typed").is_file()
     check_c_package()
     assert importlib.import_module("xyntra_ep.tracea.optimizer.cost_model").learned().trees, "the learned weights"

@@ -82,6 +82,7 @@ COMMON = tuple(
         "trusted_file",
         "ending",
         "guard",
+        "system",
         "spans",
         "wording",
     )

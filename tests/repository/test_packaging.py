@@ -57,4 +57,13 @@ def test_extras_bring_onnxruntime_where_it_is_used() -> None:
         inner = [names.split(",") for item in extras[extra] for names in re.findall(r"xyntra-ep\[([\w,]+)\]", item)]
         return extra == "ort" or any(leads_to_ort(name) for names in inner for name in names)
 
-    assert {extra for extra in extras if not leads_to_ort(extra)} == {"cc", "cuda", "opencl", "peers", "torch", "tune", "webgpu"}
+    assert {extra for extra in extras if not leads_to_ort(extra)} == {
+        "cc",
+        "cuda",
+        "opencl",
+        "peers",
+        "release",
+        "torch",
+        "tune",
+        "webgpu",
+    }

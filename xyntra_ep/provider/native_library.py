@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from xyntra_ep.errors import ConfigError
+from xyntra_ep.system import library_name
 
 _PACKAGE = Path(__file__).resolve().parent.parent
-_LIBRARY = "libxyntra_ep.so"
+_LIBRARY = library_name("xyntra_ep")
 _TEXT, _BYTES, _POINTER = ctypes.c_char_p, ctypes.c_uint64, ctypes.c_void_p
 _PROTOTYPES: dict[str, tuple[Any, list[Any]]] = {  # what each function returns and takes (native/exports.h)
     "attach": (None, [_POINTER, *[_TEXT] * 5]),

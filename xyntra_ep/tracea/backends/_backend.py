@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from xyntra_ep import knobs
 from xyntra_ep.errors import ConfigError
+from xyntra_ep.system import library_name
 
 if TYPE_CHECKING:
     from xyntra_ep.tracea.doctor.variants import AnyVariant, VariantTable
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from xyntra_ep.tracea.semantic_ir.gpu.capabilities import Gpu
     from xyntra_ep.tracea.semantic_ir.nodes import Kernel
 
-LIBRARY = Path(__file__).resolve().parents[2] / "libxyntra_ep.so"
+LIBRARY = Path(__file__).resolve().parents[2] / library_name("xyntra_ep")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

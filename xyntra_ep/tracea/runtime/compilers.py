@@ -15,6 +15,7 @@ from pathlib import Path
 
 from xyntra_ep import knobs
 from xyntra_ep.errors import UnsupportedError
+from xyntra_ep.system import made_for
 from xyntra_ep.tracea.runtime.cache_root import CacheRoot, atomic_write
 from xyntra_ep.tracea.runtime.process import run_all
 from xyntra_ep.trusted_file import read_trusted
@@ -34,15 +35,13 @@ class Family(StrEnum):
 _LEAST_MAJOR = {Family.GCC: 12, Family.CLANG: 16}
 
 # -O2: -O3 is no faster on explicit vectors and -Ofast is slower. FMA contraction is wanted, reassociation is
-# not: results must not depend on a compiler's mood. Kernels are header-free and need no start-up code;
-# --as-needed links nothing that a kernel does not call (libm for what we do not approximate, memset from the
-# C library, half-float helpers), and -z defs finds what nothing provides here and not when the kernel is
-# loaded.
+# not: results must not depend on a compiler's mood. Kernels are header-free and need no start-up code; what they
+# call is libm for what we do not approximate, memset from the C library, half-float helpers (xyntra_ep/system.py
+# has how they are linked).
 _COMMON = (
     "-x", "c", "-std=gnu11", "-O2", "-pipe", "-fPIC", "-fvisibility=hidden", "-fno-math-errno",
     "-ffp-contract=fast", "-fno-stack-protector",
 )  # fmt: skip
-_LINK = ("-shared", "-nostartfiles", "-Wl,--as-needed,-z,defs", "-lm")
 _FAMILY_FLAGS = {
     # Tiles are long runs of loads and stores: how far back GCC looks for the store behind a load was a third of its time.
     Family.GCC: ("--param", "sccvn-max-alias-queries-per-access=20"),
@@ -96,7 +95,7 @@ class Compiler:
 
     def refusal(self, data: bytes) -> str:
         """What a file that was made is instead of a kernel; empty for a kernel."""
-        return "" if data.startswith(b"\x7fELF") else "something that is not a shared object"
+        return "" if data.startswith(made_for(self.command).magics) else "something that is not a shared object"
 
     @property
     def major(self) -> int:
@@ -104,7 +103,7 @@ class Compiler:
 
     def argv(self, source: str, output: str, target: tuple[str, ...]) -> list[str]:
         """The command that makes the shared object ``output`` of the C file ``source``."""
-        return [*self._compile(target), "-o", output, source, *_LINK]
+        return [*self._compile(target), "-o", output, source, *made_for(self.command).link]
 
     def object_argv(self, source: str, output: str, target: tuple[str, ...]) -> list[str]:
         """The command that makes an object file to be linked with others."""
@@ -112,7 +111,7 @@ class Compiler:
 
     def link_argv(self, objects: Sequence[str], output: str) -> list[str]:
         """The command that makes the shared object ``output`` of object files."""
-        return [*self.command, *self._checks, "-o", output, *objects, *_LINK]
+        return [*self.command, *self._checks, "-o", output, *objects, *made_for(self.command).link]
 
     def _compile(self, target: tuple[str, ...]) -> list[str]:
         is_avx2 = "-mavx2" in target and "-mavx512f" not in target
