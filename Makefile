@@ -11,6 +11,8 @@
 #   make prebuilt      compile the kernels that serve without a compiler, for PREBUILT_TARGETS
 #   make wheel         what is published, in dist/: with prebuilt kernels for all processors
 #   make test-wheel    build the wheel, install it in a fresh environment, run a session from there
+#   make wheels        wheels of all systems, by Zig's Clang, in dist/ (release/README.md); after make prebuilt
+#   make release-check a release without publishing it: the wheel, its papers, used in a fresh environment
 #   make test-bench    the smallest benchmark run there is, its gates, its pages, and a check of every file of it
 #   make hunt          random models against ONNX Runtime's CPU provider, for a minute (docs/hunting.md)
 #   make test-asan     native code and kernels under AddressSanitizer and UndefinedBehaviorSanitizer
@@ -40,11 +42,11 @@ PREFER := $(CURDIR)/$(BIN)
 CHECKED := build/bench
 NEWEST  := $(lastword $(sort $(wildcard reports/results/zoo-*.json)))
 
-.PHONY: zoo test test-slow test-neon test-isa lint dev native prebuilt wheel test-wheel test-bench hunt test-exports test-web test-asan test-tsan fuzz clean help
+.PHONY: zoo test test-slow test-neon test-isa lint dev native prebuilt wheel wheels release-check test-wheel test-bench hunt test-exports test-web test-asan test-tsan fuzz clean help
 .DEFAULT_GOAL := help
 
 help:
-	@sed -n '3,21s/^# *//p' Makefile
+	@sed -n '3,23s/^# *//p' Makefile
 
 zoo: $(VENV)/.bench native
 	$(BIN)/bench run zoo $(ZOO_ARGS)
@@ -124,6 +126,15 @@ prebuilt: $(VENV)/.test native
 wheel: prebuilt
 	$(PIP) wheel --no-deps --wheel-dir dist .
 
+wheels: $(VENV)/.release
+	$(BIN)/python -m release.wheels --output dist
+
+RELEASE_ARGS ?=
+release-check: $(VENV)/.release native
+	$(BIN)/python -m xyntra_ep.tracea.prebuilt.build --here --kind Pointwise --output build/prebuilt
+	$(BIN)/python -m xyntra_ep.diagnostics.compiled.operations --output build/prebuilt
+	$(BIN)/python -m release.check --prebuilt build/prebuilt $(RELEASE_ARGS)
+
 # With the prebuilt kernels that the check wants, since all of them take minutes.
 test-wheel: $(VENV)/.test native
 	rm -rf build/wheel .venv-wheel
@@ -153,6 +164,10 @@ $(VENV)/.test: pyproject.toml $(VENV)/.made
 
 $(VENV)/.dev: pyproject.toml $(VENV)/.made
 	$(PIP) install --editable ".[dev]"
+	@touch $@ $(VENV)/.bench $(VENV)/.test
+
+$(VENV)/.release: pyproject.toml $(VENV)/.made
+	$(PIP) install --editable ".[test,release]"
 	@touch $@ $(VENV)/.bench $(VENV)/.test
 
 $(VENV)/.torch: pyproject.toml $(VENV)/.made

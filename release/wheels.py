@@ -57,8 +57,8 @@ def zig() -> Path:
     return Path(found.origin).parent / ("zig.exe" if sys.platform == "win32" else "zig")
 
 
-def built(platform: Platform) -> Path:
-    """The folder in which CMake has built the library."""
+def built(platform: Platform, kernels: Path) -> Path:
+    """The folder in which CMake has built the library. ``kernels``: where prebuilt ones are."""
     tools, folder = Path(sys.executable).parent, BUILD / platform.target
     settings = {
         "CMAKE_MAKE_PROGRAM": tools / "ninja",
@@ -66,27 +66,27 @@ def built(platform: Platform) -> Path:
         "ZIG": zig(),
         "ZIG_TARGET": platform.target,
         "XYNTRA_WERROR": "ON",
-        "XYNTRA_PREBUILT": prebuilt(platform),
+        "XYNTRA_PREBUILT": prebuilt(platform, kernels),
     }
     run(tools / "cmake", "-S", ROOT, "-B", folder, "-G", "Ninja", *(f"-D{name}={value}" for name, value in settings.items()))
     run(tools / "cmake", "--build", folder, "--target", "xyntra_ep")
     return folder
 
 
-def prebuilt(platform: Platform) -> Path:
+def prebuilt(platform: Platform, kernels: Path) -> Path:
     """A folder of the prebuilt kernels that this platform can load: `make prebuilt` has made them, or there are none."""
     folder = BUILD / "prebuilt" / platform.target
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     if not platform.machine:
         return folder
-    for index in PREBUILT.glob("*.json"):
+    for index in kernels.glob("*.json"):
         is_arm = index.stem.startswith("neon")
         if is_arm is (platform.machine == "aarch64"):
-            for file in PREBUILT.glob(f"{index.stem}.*"):
+            for file in kernels.glob(f"{index.stem}.*"):
                 shutil.copy2(file, folder)
     if platform.machine == "x86_64":  # of the C functions, which hold kernels of x86-64 alone
-        for model in PREBUILT.glob("*.onnx"):
+        for model in kernels.glob("*.onnx"):
             shutil.copy2(model, folder)
     return folder
 
@@ -110,11 +110,11 @@ def tagged(text: str, tag: str) -> str:
     return "\n".join([*kept, "Root-Is-Purelib: false", f"Tag: py3-none-{tag}"]) + "\n"
 
 
-def make(platform: Platform, python: Path, output: Path, folder: Path) -> Path:
+def make(platform: Platform, python: Path, output: Path, folder: Path, kernels: Path = PREBUILT) -> Path:
     """The wheel of a platform, in ``output``."""
     staged = folder / platform.tag / python.name
     shutil.copytree(python, staged)
-    run(Path(sys.executable).parent / "cmake", "--install", built(platform), "--prefix", staged, "--component", "plugin")
+    run(Path(sys.executable).parent / "cmake", "--install", built(platform, kernels), "--prefix", staged, "--component", "plugin")
     about = next(staged.glob("*.dist-info")) / "WHEEL"
     about.write_text(tagged(about.read_text(encoding="utf-8"), platform.tag), encoding="utf-8")
     made = folder / "made" / platform.tag
@@ -140,11 +140,15 @@ def main(arguments: Sequence[str]) -> None:
     parser = argparse.ArgumentParser(prog="python -m release.wheels", description="make wheels for all systems")
     parser.add_argument("platforms", nargs="*", choices=[[], *PLATFORMS], metavar="PLATFORM", help=", ".join(PLATFORMS))
     parser.add_argument("--output", type=Path, default=ROOT / "dist")
+    parser.add_argument("--prebuilt", type=Path, default=PREBUILT, help="the folder of prebuilt kernels")
     asked = parser.parse_args(arguments)
     asked.output.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="xyntra-wheels-") as name:
         python = pure(Path(name))
-        made = [make(PLATFORMS[key], python, asked.output, Path(name)) for key in asked.platforms or PLATFORMS]
+        made = [
+            make(PLATFORMS[key], python, asked.output, Path(name), asked.prebuilt.resolve())
+            for key in asked.platforms or PLATFORMS
+        ]
     for wheel in made:
         print(f"{wheel.stat().st_size / 1e6:6.1f} MB  {wheel.name}")
 

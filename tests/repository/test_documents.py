@@ -19,14 +19,17 @@ from xyntra_ep.diagnostics.compare import compare
 from xyntra_ep.diagnostics.explain import Explanation
 
 ROOT = Path(__file__).resolve().parents[2]
-DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+DOCUMENTS = [
+    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md", "release/README.md")),
+    *sorted((ROOT / "docs").glob("*.md")),
+]
 PACKAGES = ("xyntra_ep", "xyntra_custom_ops", "xyntra_zoo", "xyntra_bench", "xyntra_reports")
 IMPORTS_ON_FIRST_USE = ("xyntra_ep", "tracea", "ops", "torch")
 TRACEA = ("interface", "core_ir", "doctor", "kernels", "semantic_ir", "emitters", "runtime", "planning")
 COMMANDS = {"xyntra": "-m xyntra_ep.cli", "bench": "-m xyntra_bench", "python": ""}
 LINK = re.compile(r"\]\(([^)\s#]+)?(?:#([\w-]+))?\)")
 # A path from the root of the repository; of one with a placeholder, as in `zoo/<family>.py`, the folder before it.
-FOLDERS = r"\.ci|\.github|bench|custom_ops|docs|native|reports|tests|xyntra_ep|zoo"
+FOLDERS = r"\.ci|\.github|bench|custom_ops|docs|native|release|reports|tests|xyntra_ep|zoo"
 NAMED_FILE = re.compile(rf"(?<![\w./<~-])((?:{FOLDERS})/(?:[\w.-]+/)*)([\w.-]*\w)?(?![\w*<{{])")
 GENERATED = re.compile(r"<!-- bench:([\w-]+) -->.*?<!-- /bench:\1 -->", re.DOTALL)
 

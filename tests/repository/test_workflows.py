@@ -14,6 +14,12 @@ FOLDER = Path(__file__).resolve().parents[2] / ".github" / "workflows"
 FILES = sorted(FOLDER.glob("*.yml"))
 PINNED = re.compile(r"uses: [\w.-]+/[\w./-]+@[0-9a-f]{40}  # v\d+(\.\d+)*$")
 # What a job that may write runs: nothing that a change could have written, neither make nor anything of the checkout.
+PUBLISHING = (
+    "actions/checkout@",
+    "actions/download-artifact@",
+    "actions/attest-build-provenance@",
+    "pypa/gh-action-pypi-publish@",
+)
 HARMLESS = {"gh", "git", "cat", "cp", "test", "mkdir", "echo", "if", "fi", "then", "else"}
 WRITES = "write"
 
@@ -38,7 +44,7 @@ def writing_jobs() -> list[tuple[str, dict[str, Any]]]:
 
 
 def test_there_are_workflows() -> None:
-    assert {path.name for path in FILES} >= {"ci.yml", "bench.yml"} and len(list(FOLDER.iterdir())) == len(FILES)
+    assert {path.name for path in FILES} >= {"ci.yml", "bench.yml", "release.yml"} and len(list(FOLDER.iterdir())) == len(FILES)
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
@@ -71,7 +77,7 @@ def test_who_writes_runs_no_code_of_a_change() -> None:
     for name, job in found:
         for step in job["steps"]:
             if "run" not in step:
-                assert step["uses"].startswith("actions/checkout@"), f"{name}: {step['uses']}"
+                assert step["uses"].startswith(PUBLISHING), f"{name}: {step['uses']}"
                 continue
             assert "${{" not in step["run"], f"{name}: text of others belongs into the environment, not into a command"
             for line in re.sub(r"\\\n", " ", step["run"]).splitlines():
@@ -88,6 +94,13 @@ def test_who_runs_a_change_keeps_no_credentials() -> None:
             for step in job["steps"]:
                 if step.get("uses", "").startswith("actions/checkout@"):
                     assert step.get("with", {}).get("persist-credentials") is False, f"{path.name}: {name}"
+
+
+def test_nothing_is_published_but_what_a_tag_names_and_was_tried() -> None:
+    steps = dict(jobs(FOLDER / "release.yml"))
+    assert steps["publish"]["if"] == "github.event_name == 'push' && github.ref_type == 'tag'"
+    assert set(steps["publish"]["needs"]) == {"wheels", "installed"} and steps["page"]["needs"] == "publish"
+    assert [name for name, job in steps.items() if "id-token" in job.get("permissions", {})] == ["publish"]
 
 
 def test_reports_are_kept() -> None:
