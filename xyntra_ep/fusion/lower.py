@@ -25,6 +25,7 @@ from xyntra_ep.fusion.tensor import (
     ConvNode,
     GemmNode,
     Leaf,
+    LowRankNode,
     Map,
     Permute,
     RecurrentNode,
@@ -45,6 +46,7 @@ from xyntra_ep.tracea.core_ir.ops import (
     Conv,
     CoreOp,
     Gemm,
+    LowRankGemm,
     Operand,
     Pointwise,
     Product,
@@ -177,13 +179,17 @@ class _Lowering:
             self._append(op, self._sources(composer))
 
     def _gemm(self, node: GemmNode, root: Map | None, t: Tensor) -> None:
-        composer = self._composer(node, [node.a, node.b])
+        factors = [node.a, node.b, *([node.left, node.right] if isinstance(node, LowRankNode) else [])]
+        composer = self._composer(node, factors)
         epilogue = self._finish(root, composer, t)
-        a, b, *rest = (self._operands.operand(o) for o in composer.operands)
-        a = replace(a, shape=(*t.shape[:-1], a.shape[-1]))
-        b = replace(b, shape=(*t.shape[:-2], a.shape[-1], t.shape[-1]))
+        inputs = [self._operands.operand(o) for o in composer.operands]
+        for i in range(0, len(factors), 2):
+            a, b = inputs[i : i + 2]
+            inputs[i] = replace(a, shape=(*t.shape[:-1], a.shape[-1]))
+            inputs[i + 1] = replace(b, shape=(*t.shape[:-2], a.shape[-1], t.shape[-1]))
         output = replace(self._operands.destination(t), shape=t.shape)
-        op = Gemm(inputs=(a, b, *rest), epilogue=epilogue, output=output, product=_product_of(a), label="gemm")
+        kind, label = (LowRankGemm, "low-rank gemm") if isinstance(node, LowRankNode) else (Gemm, "gemm")
+        op = kind(inputs=tuple(inputs), epilogue=epilogue, output=output, product=_product_of(inputs[0]), label=label)
         with assuming(self._program.assumed):
             op = count_the_longer(op)
         self._append(op, self._sources(composer, node))

@@ -5,7 +5,7 @@ An op's function (fusion/onnx_ops) takes and returns ``Tensor``s. A tensor is a 
     Leaf(kind, ...)              an island input, a constant, a literal
     Map(inputs, body)            one element as an expression over loads of the inputs (arbitrary index expressions)
     View(base, step)             permute | reshape | slice | expand of another tensor; costs nothing where strides can say it
-    Anchor: GemmNode, BlockGemmNode, ConvNode, AttentionNode, RowNode, ScanNode, TopKNode, RecurrentNode, ConcatNode
+    Anchor: GemmNode (LowRankNode), BlockGemmNode, ConvNode, AttentionNode, RowNode, ScanNode, TopKNode, RecurrentNode, ConcatNode
 
 Small integer tensors also carry their ``content``, element by element as symbolic sizes: shape arithmetic is folded while the
 graph is traced and never executed. Nothing is computed here; passes rewrite them and lower them to core-IR ops.
@@ -98,6 +98,14 @@ class GemmNode(TNode):
 
     a: Tensor
     b: Tensor
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class LowRankNode(GemmNode):
+    """a times b, and in the same sums ``left`` [..., M, r] times ``right`` [..., r, N]; see core_ir.ops.LowRankGemm."""
+
+    left: Tensor
+    right: Tensor
 
 
 @dataclass(slots=True, eq=False, kw_only=True)

@@ -39,7 +39,7 @@ from xyntra_ep.provider.plan_report import log_line, made_anew, report
 from xyntra_ep.provider.waiting import announced
 from xyntra_ep.spans import span
 from xyntra_ep.tracea.backends.cpu import Processor
-from xyntra_ep.tracea.core_ir.ops import CoreOp, Program, ValueKind
+from xyntra_ep.tracea.core_ir.ops import CoreOp, Product, Program, ValueKind
 from xyntra_ep.tracea.doctor.policy import Policy
 from xyntra_ep.tracea.interface.context import Context
 from xyntra_ep.tracea.interface.device_costs import DeviceCosts
@@ -459,6 +459,7 @@ class Planner:
             in_bytes=self.context.multiplies_bytes_by_blocks,
             counts_in_32_bits=on_device,
             strict=self.options.fp32_strict,
+            continues_sums=not on_device and self.precision.product is Product.F32,
         )
 
     def _island(

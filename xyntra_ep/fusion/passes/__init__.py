@@ -1,6 +1,6 @@
 """What happens to an island between tracing and planning: one list, in the order in which it happens.
 
-    traced tensors -> settle_repeats -> join_projections -> find_softmax -> fuse_attention -> fuse_rows
+    traced tensors -> settle_repeats -> merge_low_rank -> join_projections -> find_softmax -> fuse_attention -> fuse_rows
                    -> lower_to_ops -> name_sizes -> choose_precision -> limit_elements -> Program
 
 A pass is a file here with a row `PASS`: what it requires, what it establishes, what it does to a `Draft`. It is named in
@@ -17,6 +17,7 @@ from xyntra_ep.fusion.passes import (
     join_projections,
     limit_elements,
     lower_to_ops,
+    merge_low_rank,
     name_sizes,
     settle_repeats,
 )
@@ -28,6 +29,7 @@ from xyntra_ep.fusion.passes._pass import in_order as in_order
 
 PASSES = in_order(
     settle_repeats.PASS,
+    merge_low_rank.PASS,
     join_projections.PASS,
     find_softmax.PASS,
     fuse_attention.PASS,

@@ -21,6 +21,7 @@ class Fact(StrEnum):
 
     TENSORS = "lazy tensors"  # the island is a graph of lazy tensors, which may be rewritten
     REPEATS = "settled repeats"
+    LOW_RANK = "merged low-rank products"
     PROJECTIONS = "joined projections"
     SOFTMAX = "found softmax"
     ATTENTION = "found attention"
@@ -38,13 +39,15 @@ AT_FIRST = frozenset({Fact.TENSORS})  # holds when tracing is done
 class Target:
     """The machine that a program is for, as far as passes ask: ``product`` is what products multiply in, ``halves`` are the
     16-bit floats that it multiplies in, ``in_bytes`` whether it multiplies bytes by weights in blocks fast,
-    ``counts_in_32_bits`` whether its kernels count elements so, ``strict`` whether nothing is rounded that need not be."""
+    ``counts_in_32_bits`` whether its kernels count elements so, ``strict`` whether nothing is rounded that need not be,
+    ``continues_sums`` whether a product goes on with the sums of another one."""
 
     product: Product
     halves: frozenset[DType]
     in_bytes: bool = False
     counts_in_32_bits: bool = False
     strict: bool = False
+    continues_sums: bool = False
 
 
 @dataclass(slots=True, kw_only=True)

@@ -15,10 +15,9 @@ from xyntra_ep.fusion.egraph import Algebra
 from xyntra_ep.fusion.onnx_ops.rows.softmax import softmax
 from xyntra_ep.fusion.passes._pass import Draft, Fact, Pass
 from xyntra_ep.fusion.passes._stages import Stages
-from xyntra_ep.fusion.scheduling.compose import Composer, axes, is_identity
+from xyntra_ep.fusion.scheduling.compose import Composer, axes, is_identity, tensor_of
 from xyntra_ep.fusion.scheduling.dag import Dag, below, through_free_views
 from xyntra_ep.fusion.tensor import GemmNode, Map, RowNode, Tensor, TNode, View
-from xyntra_ep.tracea.core_ir import expr as E
 from xyntra_ep.tracea.core_ir.expr import Expr
 from xyntra_ep.tracea.core_ir.ops import Applied
 
@@ -87,7 +86,7 @@ def _written_out(dag: Dag, algebra: Algebra, t: Tensor, near: Set[int]) -> tuple
     if found is None:
         return None
     sources = frozenset[int]().union(*(node.sources for node in taken))
-    scores = _tensor(dag, found.expr, composer.operands, t, sources)
+    scores = tensor_of(dag, found.expr, composer.operands, t, sources)
     result = softmax(scores, [t.rank - 1])
     _sign(result, sources)
     return result, found.rules
@@ -99,20 +98,6 @@ def _sign(result: Tensor, sources: frozenset[int]) -> None:
     node.sources = sources
     if isinstance(node, View):
         _sign(node.base, sources)
-
-
-def _tensor(dag: Dag, body: Expr, operands: list[Tensor], like: Tensor, sources: frozenset[int]) -> Tensor:
-    """The tensor of ``body`` over ``operands``: one of them, where it only reads that."""
-    if body.kind == "load" and is_identity(body.args, like.shape) and operands[body.attr].shape == like.shape:
-        return dag.get(operands[body.attr])
-    used = sorted({e.attr for e in E.walk(body) if e.kind == "load"})
-    number = {j: k for k, j in enumerate(used)}
-
-    def renumber(e: Expr) -> Expr | None:
-        return E.load(number[e.attr], *(E.rewrite(i, renumber) for i in e.args), dtype=e.dtype) if e.kind == "load" else None
-
-    inputs = tuple(operands[j] for j in used)
-    return Tensor(like.shape, like.dtype, Map(inputs=inputs, body=E.rewrite(body, renumber), sources=sources))
 
 
 def _run(draft: Draft) -> None:

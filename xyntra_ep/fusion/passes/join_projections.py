@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from xyntra_ep.fusion.passes._pass import Fact, Pass
 from xyntra_ep.fusion.scheduling.compose import axes, is_identity
 from xyntra_ep.fusion.scheduling.dag import Dag
-from xyntra_ep.fusion.tensor import ConcatNode, Expand, GemmNode, Leaf, Map, Permute, Reshape, Tensor, TNode, View
+from xyntra_ep.fusion.scheduling.weights import constant_matrix
+from xyntra_ep.fusion.tensor import ConcatNode, GemmNode, Leaf, Map, Tensor, TNode, View
 from xyntra_ep.tracea.core_ir import expr as E
 from xyntra_ep.tracea.core_ir.dims import Size
 from xyntra_ep.tracea.core_ir.dtypes import DType
@@ -42,7 +43,8 @@ def join_projections(dag: Dag) -> bool:
                 by_input.setdefault((id(a.node), a.output), []).append(found)
     joined = False
     for projections in by_input.values():
-        same = [p for p in projections if (p.bias is None) == (projections[0].bias is None)]
+        first = projections[0]
+        same = [p for p in projections if (p.bias is None, p.weight.dtype) == (first.bias is None, first.weight.dtype)]
         if len(same) > 1:
             _join(dag, same)
             joined = True
@@ -51,19 +53,9 @@ def join_projections(dag: Dag) -> bool:
     return joined
 
 
-def _matrix(dag: Dag, b: Tensor) -> Tensor | None:
-    """The constant [K, N] behind a product's right side, None when it is something else."""
-    t = dag.get(b)
-    while isinstance(t.node, View) and isinstance(t.node.step, (Expand, Reshape)) and t.rank > 2:
-        t = dag.get(t.node.base)
-    base = dag.get(t.node.base) if isinstance(t.node, View) and isinstance(t.node.step, Permute) else t
-    constant = isinstance(base.node, Leaf) and base.node.kind == "const" and t.rank == 2
-    return t if constant and t.shape == b.shape[-2:] else None
-
-
 def _projection(dag: Dag, gemm: GemmNode) -> _Projection | None:
-    weight = _matrix(dag, gemm.b)
-    if weight is None or not weight.dtype.is_float or dag.is_output(gemm) or not isinstance(weight.shape[1], int):
+    weight = constant_matrix(dag, gemm.b)
+    if weight is None or dag.is_output(gemm) or not isinstance(weight.shape[1], int):
         return None
     readers = dag.uses[id(gemm)]
     if len(readers) != 1:
@@ -127,7 +119,7 @@ def _join(dag: Dag, parts: list[_Projection]) -> None:
 PASS = Pass(
     name="join_projections",
     doc="projections of one input are one product, side by side",
-    requires=(Fact.TENSORS,),
+    requires=(Fact.TENSORS, Fact.LOW_RANK),
     establishes=(Fact.PROJECTIONS,),
     run=lambda draft: join_projections(draft.dag),
 )

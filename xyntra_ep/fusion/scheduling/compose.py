@@ -80,3 +80,17 @@ def is_identity(index: Sequence[Expr], shape: Sequence[object]) -> bool:
     return all(
         e is E.axis(i) or (extent == 1 and e is E.const(0)) for i, (e, extent) in enumerate(zip(index, shape, strict=True))
     )
+
+
+def tensor_of(dag: Dag, body: Expr, operands: Sequence[Tensor], like: Tensor, sources: frozenset[int]) -> Tensor:
+    """The tensor of ``body`` over ``operands``, of the shape and type of ``like``: one of them, where it only reads that."""
+    if body.kind == "load" and is_identity(body.args, like.shape) and operands[body.attr].shape == like.shape:
+        return dag.get(operands[body.attr])
+    used = sorted({e.attr for e in E.walk(body) if e.kind == "load"})
+    number = {j: k for k, j in enumerate(used)}
+
+    def renumber(e: Expr) -> Expr | None:
+        return E.load(number[e.attr], *(E.rewrite(i, renumber) for i in e.args), dtype=e.dtype) if e.kind == "load" else None
+
+    inputs = tuple(operands[j] for j in used)
+    return Tensor(like.shape, like.dtype, Map(inputs=inputs, body=E.rewrite(body, renumber), sources=sources))

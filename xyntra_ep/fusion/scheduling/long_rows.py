@@ -12,11 +12,13 @@ from dataclasses import replace
 
 from xyntra_ep.tracea.core_ir.dims import typical
 from xyntra_ep.tracea.core_ir.expr import Expr, axis, rewrite
-from xyntra_ep.tracea.core_ir.ops import Gemm, Operand
+from xyntra_ep.tracea.core_ir.ops import Gemm, LowRankGemm, Operand
 
 
 def count_the_longer(op: Gemm) -> Gemm:
     """``op`` or the same product over [..., m, batch, n], whichever has more rows at the sizes that are assumed."""
+    if isinstance(op, LowRankGemm):
+        return op  # its second product has rows of its own
     a, b, *rest = op.inputs
     last, rows = len(op.domain) - 3, len(op.domain) - 2
     if last < 0 or b.strides[last] != 0 or typical(op.domain[last]) <= typical(op.domain[rows]):

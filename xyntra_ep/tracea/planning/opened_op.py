@@ -44,7 +44,8 @@ _OpenAxes = Callable[[int, int, int, int], bool]  # (position of an operand, axi
 
 def _open_axes(op: CoreOp) -> _OpenAxes:
     if isinstance(op, Gemm):
-        return lambda position, axis, rank, extent: axis < rank - (2 if position == 1 else 1)
+        right = range(1, op.reads_directly, 2)  # b, and right of a low-rank product
+        return lambda position, axis, rank, extent: axis < rank - (2 if position in right else 1)
     if isinstance(op, Conv):
         return lambda position, axis, rank, extent: position != 1 and axis != 1 and rank == len(op.domain)
     if isinstance(op, Attention):

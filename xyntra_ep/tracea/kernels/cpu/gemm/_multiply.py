@@ -18,8 +18,8 @@ from xyntra_ep.tracea.kernels.cpu.gemm._columns import ExcessCode, ExcessPanels,
 from xyntra_ep.tracea.kernels.cpu.gemm._finish import SharedFinish, is_long
 from xyntra_ep.tracea.kernels.cpu.gemm._left import LeftRows, rows_in_place
 from xyntra_ep.tracea.kernels.cpu.gemm._pack import pack_panel
-from xyntra_ep.tracea.kernels.cpu.gemm._parts import BLOCKS, parts_of
-from xyntra_ep.tracea.kernels.cpu.gemm._rows import RowBlocks, block_sizes, divide_rows
+from xyntra_ep.tracea.kernels.cpu.gemm._parts import BLOCKS, one_part, parts_of
+from xyntra_ep.tracea.kernels.cpu.gemm._rows import RowBlocks, TileFamily, block_sizes, divide_rows
 from xyntra_ep.tracea.kernels.cpu.gemm._tile import Tile, lines_of_iteration
 from xyntra_ep.tracea.kernels.cpu.gemm._tile_code import TileCode
 from xyntra_ep.tracea.kernels.cpu.shared.streams import elements_of_a_line
@@ -28,7 +28,7 @@ from xyntra_ep.tracea.kernels.shared.gemm_shape import GemmShape
 from xyntra_ep.tracea.kernels.variant import BuildContext, KernelCall, ValueBuffer
 from xyntra_ep.tracea.semantic_ir.builder import KernelBuilder
 from xyntra_ep.tracea.semantic_ir.capabilities import Prefetching
-from xyntra_ep.tracea.semantic_ir.nodes import Const, Offset, Rvalue, Select, f32, index, le, lt, vmax, vmin
+from xyntra_ep.tracea.semantic_ir.nodes import Const, Offset, Pointer, Rvalue, Select, f32, index, le, lt, vmax, vmin
 
 UNITS = 32  # enough for 16 threads to end at about the same time
 ROW_BLOCKS = 4  # a unit of fewer does not pay for reading its panel
@@ -42,10 +42,20 @@ def multiply(
     context: BuildContext,
     words_of_a: LeftRows | None = None,
     excess: ExcessPanels | None = None,
+    second: SecondProduct | None = None,
 ) -> KernelCall:
     """The call that computes all of ``shape.op`` from packed or readable panels. ``words_of_a``: its rows for a tile of words, of
-    whole words; ``excess``: what clamped words leave out."""
-    return _Multiply(shape, tile, b, context, words_of_a, excess).call()
+    whole words; ``excess``: what clamped words leave out; ``second``: of f32, what the sums go on with."""
+    return _Multiply(shape, tile, b, context, words_of_a, excess, second).call()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SecondProduct:
+    """Another product in the same sums: ``rows`` with so many neighbouring ``steps`` times panels like those of b, of f32."""
+
+    rows: LeftRows
+    b: PanelLayout
+    steps: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +81,7 @@ class _Multiply:
         context: BuildContext,
         words_of_a: LeftRows | None,
         excess: ExcessPanels | None,
+        second: SecondProduct | None,
     ) -> None:
         self.shape = shape
         self.rows_of_a = words_of_a or rows_in_place(shape)
@@ -87,6 +98,9 @@ class _Multiply:
         self.fetch = b.fetch and tile.lanes > 1
         # Of integers nothing is gained by shorter chains of additions.
         self.parts = None if is_exact else parts_of(self.steps, tile.lanes if b.copied else tile.unroll)
+        if second is not None and self.parts is None:
+            assert isinstance(self.steps, int)
+            self.parts = one_part(self.steps, tile.unroll)
         a, out = self.op.inputs[0], self.op.output
         stem = f"xy_gemm_{a.dtype if tile.words is None else tile.words.name}"
         k = KernelBuilder(f"{stem}_{tile.rows}x{tile.columns}_{self.caps.isa}")
@@ -96,6 +110,9 @@ class _Multiply:
         self.weights = k.buffer("w", b.dtype)
         self.excess = excess
         excess_code = None if excess is None else ExcessCode(k, excess, tile)
+        self.second = second
+        if second is not None:
+            self.left, self.right = k.buffer("left", DType.F32), k.buffer("right", DType.F32)
         result = k.buffer("out", out.dtype, writable=True)
         groups = shape.groups
         self.epilogue = Epilogue(
@@ -117,6 +134,12 @@ class _Multiply:
             else None,
             excess=excess_code,
         )
+        self.second_code = None
+        if second is not None:
+            parts = one_part(second.steps, tile.unroll)
+            self.second_code = replace(
+                self.code, layout=second.b, a_row=second.rows.row, steps=second.steps, parts=parts, fetch=False
+            )
 
     def call(self) -> KernelCall:
         chunks = self._units()
@@ -128,6 +151,7 @@ class _Multiply:
                 self.rows_of_a.buffer,
                 self.b.buffer,
                 *(() if self.excess is None else self.excess.buffers),
+                *(() if self.second is None else (self.second.rows.buffer, self.second.b.buffer)),
                 ValueBuffer(value=self.op.output.value),
                 *self.epilogue.buffers,
             ),
@@ -180,6 +204,7 @@ class _Multiply:
         """The blocks of rows of a unit."""
         k, parts = self.k, self.parts
         tiles = self.code.family(tile, sizes, among_others)
+        more = None if self.second_code is None else self.second_code.family(tile, sizes, among_others, "second")
         shares = self.fetch and among_others
 
         def call(
@@ -221,7 +246,19 @@ class _Multiply:
                     partial = [sums, k.let("steps", last - first)]
                     place = call(block, block - some, first, parts.length, rate, partial)
                     with k.when(le(k.param(self.steps), last)):
+                        if more is not None:
+                            self._go_on(tile, more, unit, blocks.rows(block), sums, place)
                         self.code.finish(tile, sums, blocks.rows(block), place)
+
+    def _go_on(self, tile: Tile, tiles: TileFamily, unit: _Unit, rows: Rvalue, sums: Pointer, at: Sequence[Rvalue]) -> None:
+        """The second product of a block of ``rows`` at (batch..., row, column) ``at``, onto its ``sums``."""
+        k, second, code = self.k, self.second, self.second_code
+        assert second is not None
+        assert code is not None
+        left = second.rows.start(k, unit.batch, at[-2])
+        right = self._batch_offset(second.b.offset, second.b.batch_strides, unit.batch) + unit.column * k.param(second.b.column)
+        pointers = [Offset(self.left, left), Offset(self.right, right)]
+        tiles.call(rows, [*pointers, sums, k.param(second.steps), *code.position(tile, at)])
 
     def _scratch(self, tile: Tile) -> Offset:
         """Where a part of a panel is copied to."""

@@ -34,6 +34,11 @@ class Parts:
     whole_iterations: bool
 
 
+def one_part(steps: int, unroll: int) -> Parts:
+    """All steps, for sums that go through memory all the same."""
+    return Parts(number=1, length=-(-steps // unroll) * unroll, whole_iterations=steps % unroll == 0)
+
+
 def parts_of(steps: Size, unroll: int) -> Parts | None:
     """None where one part is enough, or the depth unknown."""
     number = decided_by("parts", round(steps / LENGTH), steps) if isinstance(steps, int) else 1

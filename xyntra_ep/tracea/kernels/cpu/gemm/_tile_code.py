@@ -52,12 +52,12 @@ class TileCode:
     shared_finish: SharedFinish | None
     excess: ExcessCode | None = None
 
-    def family(self, wide: Tile, sizes: Sequence[int], among_others: bool) -> TileFamily:
+    def family(self, wide: Tile, sizes: Sequence[int], among_others: bool, name: str = "") -> TileFamily:
         """f(a, w, [following, pace], batch..., row, column), for each of the ``sizes``. With parts: f(a, w, [following, pace],
         partial, steps, [column], [a_row]), which names nothing of the kernel, so that kernels of many products have it in common.
 
         ``among_others``: the tiles of several blocks of rows, which together fetch what follows, ``pace`` elements of each stream
-        for each step of k.
+        for each step of k. ``name``: of the functions, where a kernel has others that would be called the same.
         """
         shares = self.fetch and among_others
         a = self.shape.op.inputs[0].dtype if wide.words is None else wide.words.left
@@ -85,7 +85,7 @@ class TileCode:
         position = [(names[i], INDEX) for i in self._told()]
         if self._takes_row_of_a(wide):
             position.append(("a_row", INDEX))
-        stem = f"{'tile' if among_others else 'alone'}_{wide.columns}"
+        stem = f"{name or ('tile' if among_others else 'alone')}_{wide.columns}"
         return TileFamily(self.kernel, stem, sizes, [*arguments, *position], body, self._common(wide))
 
     def _ahead_of_blocks(self, wide: Tile, following: Var, pace: Var) -> Ahead:

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xyntra_ep.tracea.core_ir.dims import typical
+from xyntra_ep.tracea.core_ir.dims import Size, typical
 from xyntra_ep.tracea.core_ir.dtypes import DType
-from xyntra_ep.tracea.core_ir.ops import Gemm
+from xyntra_ep.tracea.core_ir.ops import Gemm, Operand
 from xyntra_ep.tracea.kernels.cpu.gemm._choice import (
     best_even_tile,
     few_rows_tile,
@@ -72,23 +72,29 @@ def build(op: Gemm, config: Config, context: BuildContext) -> list[KernelCall]:
     shape = shape_of(op)
     tile = tile_of(config, context.caps)
     panels = even_panels(shape.n, tile)
-    weights = TempBuffer(name="panels", size_bytes=panels.columns * shape.depth * DType.F32.bytes)
+    weights, layout = packed("panels", panels, shape.depth, shape)
+    return [pack(op.inputs[1], shape, panels, weights, context), multiply(shape, tile, layout, context)]
+
+
+def packed(name: str, panels: Panels, depth: Size, shape: GemmShape) -> tuple[TempBuffer, PanelLayout]:
+    """The buffer ``name`` of panels of ``depth`` steps, and how they lie in it."""
+    weights = TempBuffer(name=name, size_bytes=panels.columns * depth * DType.F32.bytes)
     layout = PanelLayout(
         panels=panels,
         buffer=weights,
         dtype=DType.F32,
         offset=0,
         batch_strides=(0,) * len(shape.batch),
-        column=shape.depth,
+        column=depth,
         row=None,
         padded=True,
         fetch=True,
     )
-    return [_pack(shape, panels, weights, context), multiply(shape, tile, layout, context)]
+    return weights, layout
 
 
-def _pack(shape: GemmShape, panels: Panels, weights: TempBuffer, context: BuildContext) -> KernelCall:
-    b = shape.op.inputs[1]
+def pack(b: Operand, shape: GemmShape, panels: Panels, weights: TempBuffer, context: BuildContext) -> KernelCall:
+    """The call that makes the panels of a constant ``b``."""
     k = KernelBuilder(f"xy_gemm_pack_{b.dtype}_{panels.least * panels.lanes}_{context.caps.isa}")
     source, packed = k.buffer("b", b.dtype), k.buffer("panels", DType.F32, writable=True)
     with k.units() as panel:

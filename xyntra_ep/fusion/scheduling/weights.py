@@ -1,0 +1,33 @@
+"""The right side of a product as the matrix that it is: what is known when a session is created, and what is not."""
+
+from __future__ import annotations
+
+from xyntra_ep.fusion.scheduling.dag import Dag
+from xyntra_ep.fusion.tensor import ConcatNode, Expand, GemmNode, Leaf, Map, Permute, Reshape, Tensor, View
+
+
+def matrix(dag: Dag, b: Tensor) -> Tensor | None:
+    """The [K, N] that ``b`` has for each of its batch; None where these differ."""
+    t = dag.get(b)
+    while isinstance(t.node, View) and isinstance(t.node.step, (Expand, Reshape)) and t.rank > 2:
+        t = dag.get(t.node.base)
+    return t if t.rank == 2 and t.shape == b.shape[-2:] else None
+
+
+def constant_matrix(dag: Dag, b: Tensor) -> Tensor | None:
+    """The same of floats that the model alone decides, weights or what passes made of these; None where it is something else."""
+    t = matrix(dag, b)
+    return t if t is not None and _is_constant(dag, t) else None
+
+
+def _is_constant(dag: Dag, t: Tensor) -> bool:
+    t = dag.get(t)
+    match t.node:
+        case Leaf(kind=kind):
+            return kind == "const" and t.dtype.is_float
+        case View(base=base, step=Permute()):
+            return _is_constant(dag, base)
+        case GemmNode() | Map() | ConcatNode():
+            return all(_is_constant(dag, o) for o in dag.operands(t.node))
+        case _:
+            return False

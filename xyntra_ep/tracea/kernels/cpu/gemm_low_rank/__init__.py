@@ -1,0 +1,4 @@
+"""Products whose sums a second one of little depth goes on with.
+
+LowRankGemm -> semantic IR
+"""
