@@ -39,7 +39,7 @@ ABSENT = "which does not hold there"
     [
         (moved("fuse_rows", 2), "fuse_rows", f"requires found attention, {ABSENT}. put it after fuse_attention"),
         (moved("lower_to_ops", 0), "lower_to_ops", f"requires found attention, {ABSENT}. put it after fuse_attention"),
-        (moved("settle_repeats", 7), "find_softmax", f"requires settled repeats, {ABSENT}. put it after settle_repeats"),
+        (moved("settle_repeats", 7), "merge_low_rank", f"requires settled repeats, {ABSENT}. put it after settle_repeats"),
         (moved("join_projections", 4), "fuse_attention", f"requires joined projections, {ABSENT}. put it after join_projections"),
         (without("choose_precision"), "limit_elements", f"requires chosen precision, {ABSENT}. no pass establishes that"),
         ([*PASSES, LATE], "late", "requires lazy tensors, which lower_to_ops ends. put it before"),

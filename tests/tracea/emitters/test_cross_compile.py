@@ -20,12 +20,13 @@ from tests.support.printed import c_text
 from tests.support.programs.builder import ProgramBuilder
 from tests.support.programs.elementwise import here, permuted, pointwise, rows
 from tests.support.programs.recurrences import CELLS, recurrence
-from tests.tracea.kernels import attention_programs, block_programs, conv_programs, gemm_programs
+from tests.tracea.kernels import attention_programs, block_programs, conv_programs, gemm_programs, low_rank_programs
 from tests.tracea.kernels.attention_programs import AttentionCase
 from tests.tracea.kernels.block_programs import BlockCase
 from tests.tracea.kernels.conv_programs import ConvCase
 from tests.tracea.kernels.cpu.rows.window_programs import windows
 from tests.tracea.kernels.gemm_programs import GemmCase
+from tests.tracea.kernels.low_rank_programs import LowRankCase
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.expr import acc, call, const
 from xyntra_ep.tracea.core_ir.ops import Attention, Conv, Product, Program, ReduceKind, Scan, Stage, TopK, ValueKind
@@ -64,6 +65,8 @@ def programs() -> Iterator[Program]:
         yield gemm_programs.build(GemmCase(m=9, k=20, n=53, constant_b=False, transpose="b", product=product))[0]
     yield from _of_bytes()
     yield gemm_programs.build(GemmCase(m=2, k=20, n=53, constant_b=False, symbolic="k"))[0]
+    for constant in (True, False):
+        yield low_rank_programs.build(LowRankCase(m=9, k=21, n=53, rank=5, constant=constant, epilogue="bias"))[0]
     for bits, zeros in ((4, None), (4, DType.U8), (8, DType.F16)):
         yield block_programs.build(BlockCase(m=9, k=77, n=53, bits=bits, zeros=zeros, epilogue="gelu"))[0]
     yield block_programs.build(BlockCase(m=40, k=77, n=53, zeros=DType.U8, product=Product.INT8))[0]

@@ -38,8 +38,8 @@ CONTINUED = "its low-rank product goes on with the sums of the other"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Chain:
-    """``scale`` * (``x`` ``left``) ``right``, by the products ``inner`` and ``outer`` with ``middle`` between them. ``before``: the
-    part of ``scale`` that the left side of ``inner`` has already."""
+    """``scale`` * (``x`` ``left``) ``right``, by the products ``inner`` and ``outer`` with ``middle`` between them. ``before`` is
+    what the left side of ``inner`` has of ``scale`` already."""
 
     x: Tensor
     left: Tensor  # [K, r]
@@ -77,6 +77,8 @@ def merge_low_rank(dag: Dag, context: Context, *, folds: bool, continues: bool) 
         touched: set[int] = set()
         for chain in chains:
             _merge(dag, context, chain, touched, folds, continues)
+        for chain in chains if folds and not touched else ():
+            _fold_alone(dag, context, chain, touched)
         if not touched:
             return merged
         dag.refresh()
@@ -110,16 +112,20 @@ def _merge(dag: Dag, context: Context, chain: _Chain, touched: set[int], folds: 
             _leave_out(dag, mine[0])
             _remark(context, text, base.product)
             return
-    if folds and chain.before and id(chain.outer) not in touched and _is_less_work(chain):
-        touched.add(id(chain.outer))
-        weights = _product(chain, 1.0)
-        sources = chain.inner.sources | chain.outer.sources
-        x = dag.get(chain.inner.a)
-        like = dag.get(chain.outer.a)
-        a = x if x.shape[:-1] == like.shape[:-1] else x.reshape((*like.shape[:-1], x.shape[-1]))
-        whole = Tensor(_shape(dag, chain.outer), DType.F32, _times(a, weights, sources))
-        dag.replace(chain.outer, _scaled(whole, chain.scale / chain.before, sources))
-        _remark(context, FOLDED, chain.outer)
+
+
+def _fold_alone(dag: Dag, context: Context, chain: _Chain, touched: set[int]) -> None:
+    """Make one product of a chain of constants that is added to none, where that is less work; of three in a row of two."""
+    known = all(constant_matrix(dag, t) is not None for t in (chain.left, chain.right))
+    if not known or not chain.before or id(chain.inner) in touched or not _is_less_work(chain):
+        return
+    touched.add(id(chain.outer))
+    sources = chain.inner.sources | chain.outer.sources
+    a, like = dag.get(chain.inner.a), dag.get(chain.outer.a)
+    a = a if a.shape[:-1] == like.shape[:-1] else a.reshape((*like.shape[:-1], a.shape[-1]))
+    whole = Tensor(_shape(dag, chain.outer), DType.F32, _times(a, _product(chain, 1.0), sources))
+    dag.replace(chain.outer, _scaled(whole, chain.scale / chain.before, sources))
+    _remark(context, FOLDED, chain.outer)
 
 
 # -- what is looked for
@@ -224,7 +230,7 @@ def _terms(
 
 def _is_alone(dag: Dag, node: TNode, last: TNode) -> bool:
     """Whether one reader reads ``node``, and each that it is a view of up to ``last``."""
-    while len(dag.uses[id(node)]) == 1 and not dag.is_output(node):
+    while len(dag.uses.get(id(node), ())) == 1 and not dag.is_output(node):  # what was made since has no readers yet
         if node is last:
             return True
         assert isinstance(node, View)
