@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cached_property
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 from xyntra_ep import knobs
 from xyntra_ep.errors import UnsupportedError
@@ -19,6 +21,7 @@ from xyntra_ep.tracea.doctor.variants import VariantTable, cpu_variants
 from xyntra_ep.tracea.emitters.cpu import emit
 from xyntra_ep.tracea.interface.kernel_texts import KernelTexts
 from xyntra_ep.tracea.interface.plan_kernel import KernelPlan, plan_kernel
+from xyntra_ep.tracea.interface.topology import OperatorTopology, TopologyPlan, plan_topology
 from xyntra_ep.tracea.kernels.variant import BuildContext
 from xyntra_ep.tracea.optimizer.tuning_cache import (
     Expected,
@@ -333,3 +336,16 @@ class Context:
     ) -> KernelPlan:
         """What Tracea would do for one op, and why. See `plan_kernel.plan_kernel`."""
         return plan_kernel(self, op, precision=precision, backend=backend, architecture=architecture, sizes=sizes)
+
+    def plan_topology(
+        self, op: OperatorTopology, *, m: int, n: int, k: int, precision: str = "fp32", constant: bool = True
+    ) -> TopologyPlan:
+        """How a linear operation of this kind would be carried out, and why. See `topology.plan_topology`."""
+        return plan_topology(self, op, m=m, n=n, k=k, precision=precision, constant=constant)
+
+    def launch(self, op: OperatorTopology, *operands: Any, out: Any = None) -> Any:
+        """Carry it out on arrays, as `plan_topology` chooses: x and W, of a low-rank one x, A, B and perhaps W beside them. See
+        `xyntra_ep.frameworks.ops.topology`."""
+        return import_module("xyntra_ep.frameworks.ops.topology").launch(
+            self, op, operands, out=out
+        )  # as `tracea.ops`, from above

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from xyntra_ep.errors import UnsupportedError
 from xyntra_ep.options import Precision
@@ -16,6 +16,7 @@ from xyntra_ep.tracea.core_ir.ops.memory import Array
 from xyntra_ep.tracea.core_ir.work import sized_work
 from xyntra_ep.tracea.interface.named_ops import Draft, op_named
 from xyntra_ep.tracea.interface.precision import PRODUCTS
+from xyntra_ep.tracea.kernels.variant import Axis, Config
 from xyntra_ep.tracea.optimizer.cost_model import OpFacts
 from xyntra_ep.tracea.optimizer.tuning_cache import signature
 
@@ -25,11 +26,13 @@ _SEED = 17  # of the data; any would do
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
     """``program`` has one op; ``sizes``: what its symbols are in trials. ``between_bytes``: what the rest of a model reads and
-    writes from one run of the op to the next, so that trials find the caches as a model leaves them."""
+    writes from one run of the op to the next, so that trials find the caches as a model leaves them. ``covers``: by the name of
+    an axis of search spaces how much there is for it: what is larger than it need be makes the same kernel."""
 
     program: Program
     sizes: Mapping[str, int]
     between_bytes: int = 0
+    covers: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def op(self) -> CoreOp:
@@ -61,6 +64,14 @@ class Problem:
         work = sized_work(self.op, self.constants)
         flops, size = (evaluate(n, self.sizes) for n in (work.flops, work.bytes))
         return OpFacts(op=signature(self.op, self.constants), flops=flops, bytes=size)
+
+    def more_than_covers(self, axes: Sequence[Axis], config: Config) -> str:
+        """Why a configuration makes the kernel that another one makes, too; empty where none does."""
+        for axis in axes:
+            enough = [value for value in axis.values if axis.name in self.covers and value >= self.covers[axis.name]]
+            if enough and config[axis.name] > min(enough):
+                return f"{axis.name}={min(enough)} covers all {self.covers[axis.name]}"
+        return ""
 
     def values(self, kind: ValueKind) -> list[Value]:
         """In the order of a plan's tensors."""

@@ -133,7 +133,8 @@ class Trial:
                 for values in itertools.product(*(axis.values for axis in axes)):
                     config = {axis.name: value for axis, value in zip(axes, values, strict=True)}
                     candidate = Candidate(variant=variant, config=config)
-                    if candidate.point == self.default.point or not variant.refuses(op, config, build):
+                    refused = self._problem.more_than_covers(axes, config) or variant.refuses(op, config, build)
+                    if candidate.point == self.default.point or not refused:
                         yield candidate
 
     def estimate(self, candidate: Candidate) -> float:
