@@ -20,7 +20,8 @@ def launch(context: Context, op: OperatorTopology, operands: Sequence[Any], *, o
     if isinstance(op.kind, Dense):
         if len(operands) != 2:
             raise Call("launch", operands).error(f"launch({op.kind}): wants x and W, got {len(operands)} operands")
-        return matmul(*operands, out=out)
+        x, w = operands
+        return matmul(x, w, out=out)
     return _low_rank(context, op, op.kind, operands, out)
 
 
@@ -50,7 +51,5 @@ def _low_rank(context: Context, op: OperatorTopology, kind: LowRank, operands: S
 
 def _is_one(context: Context, op: OperatorTopology, x: Shape, n: int) -> bool:
     """Whether A B is made first, by the plan for so many rows."""
-    sizes = {"m": math.prod(x[:-1]), "n": n, "k": x[-1]}
-    if not all(sizes.values()):
-        return False
-    return context.plan_topology(op, **sizes, constant=False).chosen != "two products"
+    m, k = math.prod(x[:-1]), x[-1]
+    return bool(m and n and k) and context.plan_topology(op, m=m, n=n, k=k, constant=False).chosen != "two products"

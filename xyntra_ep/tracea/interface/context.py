@@ -346,6 +346,5 @@ class Context:
     def launch(self, op: OperatorTopology, *operands: Any, out: Any = None) -> Any:
         """Carry it out on arrays, as `plan_topology` chooses: x and W, of a low-rank one x, A, B and perhaps W beside them. See
         `xyntra_ep.frameworks.ops.topology`."""
-        return import_module("xyntra_ep.frameworks.ops.topology").launch(
-            self, op, operands, out=out
-        )  # as `tracea.ops`, from above
+        above = import_module("xyntra_ep.frameworks.ops.topology")  # as `tracea.ops`: what runs arrays is no layer of ours
+        return above.launch(self, op, operands, out=out)

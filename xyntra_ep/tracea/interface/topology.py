@@ -44,7 +44,7 @@ class LowRank:
     rank: int
 
     def __post_init__(self) -> None:
-        if not isinstance(self.rank, int) or self.rank < 1:
+        if self.rank < 1:
             raise ConfigError(f"LowRank({self.rank!r}) is none", where=_WHERE, hint="it wants an integer of at least 1")
 
     def __str__(self) -> str:
