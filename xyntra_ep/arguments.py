@@ -6,6 +6,7 @@ import argparse
 import math
 import re
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, NoReturn
 
 from xyntra_ep.errors import ConfigError, did_you_mean
@@ -81,6 +82,35 @@ def shapes(given: Sequence[str], option: str) -> dict[str, tuple[int, ...]]:
             raise ConfigError(f"{name}={value} is no shape", where=option, hint=hint)
         found[name] = tuple(map(int, parts))
     return found
+
+
+def add_options(parser: Parser, note: str) -> None:
+    text = f"a provider option; {note}"
+    parser.add_argument("-O", "--option", action="append", default=[], metavar="NAME=VALUE", help=text)
+
+
+def add_dims(parser: Parser, use: str) -> None:
+    parser.add_argument(
+        "--dim", action="append", default=[], metavar="NAME=SIZE", help=f"size of a symbolic dimension, {use}; repeat"
+    )
+    parser.add_argument("--shape", action="append", default=[], metavar="INPUT=64x20", help=f"shape of an input, {use}; repeat")
+
+
+def add_feeds(parser: Parser) -> None:
+    parser.add_argument("--feed", action="append", default=[], metavar="NAME=FILE", help="an input from a .npy or .pb; repeat")
+    together = "inputs from a .npz, or a folder with input_0.pb, input_1.pb ..."
+    parser.add_argument("--feeds", type=Path, metavar="FILE", help=together)
+
+
+def given_feeds(chosen: argparse.Namespace, where: str) -> Path | dict[str, Path]:
+    """What `add_feeds` has added."""
+    if chosen.feed and chosen.feeds:
+        raise ConfigError("--feed and --feeds together", where=where, hint="give one of them")
+    return chosen.feeds or {name: Path(file) for name, file in pairs(chosen.feed, "--feed", "NAME=FILE").items()}
+
+
+def given_sizes(chosen: argparse.Namespace) -> dict[str, Any]:
+    return {"sizes": sizes(chosen.dim, "--dim"), "shapes": shapes(chosen.shape, "--shape")}
 
 
 def size_bytes(text: str) -> int:

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import dataclasses
-import json
-import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -13,10 +10,22 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from xyntra_ep import __version__
-from xyntra_ep.arguments import MISUSED, Parser, age_s, pairs, shapes, size_bytes, sizes
+from xyntra_ep import __version__, compress_command
+from xyntra_ep.arguments import (
+    MISUSED,
+    Parser,
+    add_dims,
+    add_feeds,
+    add_options,
+    age_s,
+    given_feeds,
+    given_sizes,
+    pairs,
+    size_bytes,
+)
 from xyntra_ep.errors import ConfigError, XyntraError
 from xyntra_ep.options import INSTRUCTION_SETS, Claim, InstructionSets
+from xyntra_ep.shown import fields_of, progress_line, show
 from xyntra_ep.wording import asked_in_a_shell, counted
 
 FAILED, OUR_FAULT, NOTHING_COMPARED, NOTHING_PROVEN = 1, 3, 4, 5
@@ -83,6 +92,7 @@ _EXAMPLES = {
     "explain": "xyntra explain model.onnx --node /layer.0/MatMul --option claim=all",
     "fuse": "xyntra fuse model.onnx -o fused.onnx",
     "compare": "xyntra compare model.onnx --dim batch=4 --option precision=bf16",
+    "compress": "xyntra compress model.onnx -o small.onnx --error 1e-2",
     "compile": "xyntra compile model.onnx -o compiled.onnx --isa avx2,avx512,amx",
     "web": "xyntra web model.onnx -o site --dim batch=1",
     "trace": "xyntra trace model.onnx -o trace.json --runs 20 --dim batch=4",
@@ -113,22 +123,22 @@ def _parser() -> tuple[Parser, Mapping[str, Parser]]:
     explain.add_argument("model", type=Path)
     explain.add_argument("--node", help="only why this node runs where it does, or with --passes what they did to it")
     explain.add_argument("--passes", action="store_true", help="what each pass of fusion did to the nodes of each island")
-    _dims(explain, "fixed in the session that is made for the question")
-    _options(explain, "as in a session; `-O claim=all` shows what could be fused")
+    add_dims(explain, "fixed in the session that is made for the question")
+    add_options(explain, "as in a session; `-O claim=all` shows what could be fused")
     fuse = command("fuse", "write the fused graph: standard ONNX with a function for each kernel, DOT, JSON or text", _fuse)
     fuse.add_argument("model", type=Path)
     fuse.add_argument("-o", "--output", type=Path, help="the file to write: .onnx, .dot, .json or .txt")
     fuse.add_argument("--format", choices=("onnx", "dot", "json", "text"), help="of what is printed without -o (text)")
-    _options(fuse, "min_island and fp32_strict say what is fused")
+    add_options(fuse, "min_island and fp32_strict say what is fused")
     compare = command("compare", "where outputs drift from ONNX Runtime's CPU provider", _compare)
     compare.add_argument("model", type=Path)
     compare.add_argument("--nodes", action="store_true", help="compare intermediate tensors too (needs onnx)")
     compare.add_argument("--seed", type=int, default=0, help="of the feeds that are made up")
-    _feeds(compare)
-    _dims(compare, "of the inputs that are made up")
+    add_feeds(compare)
+    add_dims(compare, "of the inputs that are made up")
     compare.add_argument("--fix", action="store_true", help="fix the sizes that are given in the session, as `explain` does")
     compare.add_argument("--claim", choices=[c.value for c in Claim], help="all: also what would lose to ONNX Runtime")
-    _options(compare, "as in a session")
+    add_options(compare, "as in a session")
     compile_ = command("compile", "write a model that needs neither Python nor a compiler where it runs", _compile)
     compile_.add_argument("model", type=Path)
     compile_.add_argument("-o", "--output", type=Path, required=True, metavar="FILE", help="the model to write")
@@ -140,36 +150,37 @@ def _parser() -> tuple[Parser, Mapping[str, Parser]]:
     where.add_argument("--external", action="store_true", help="kernels are in a file beside the model")
     compile_.add_argument("--digest", type=Path, metavar="FILE", help="write SHA-256 digests for the option compiled_digest")
     compile_.add_argument("--force", action="store_true", help="write over a file that is there")
-    _options(compile_, "as in a session")
+    add_options(compile_, "as in a session")
+    compress_command.add_arguments(command("compress", compress_command.TEXT, compress_command.run))
     web = command("web", "write a folder with a page that runs a model in browsers, on their GPUs or by WebAssembly", _web)
     web.add_argument("model", type=Path)
     web.add_argument("-o", "--output", type=Path, required=True, metavar="FOLDER", help="the folder to write")
     web.add_argument("--page", default="model", metavar="NAME", help="the page: model, digits, or a folder with one (model)")
-    _dims(web, "fixed in the plan")
-    _options(web, "as in a session")
+    add_dims(web, "fixed in the plan")
+    add_options(web, "as in a session")
     tune = command("tune", "find the fastest kernels for a model on this machine, and keep them for sessions", _tune)
     tune.add_argument("model", type=Path, nargs="?")
     tune.add_argument("--time", type=age_s, default=120.0, metavar="TIME", help="to spend at most, as in 120s or 5m (120s)")
     tune.add_argument("--trials", type=int, metavar="N", help="at most so many for a kernel")
     tune.add_argument("--threads", type=int, default=0, metavar="N", help="of the session (as ONNX Runtime chooses)")
     tune.add_argument("--precision", help="as the provider option")
-    _feeds(tune)
-    _dims(tune, "usual in sessions")
+    add_feeds(tune)
+    add_dims(tune, "usual in sessions")
     tune.add_argument("--export", type=Path, metavar="FILE", help="write what is known of this machine to a file")
     tune.add_argument(
         "--import", dest="source", type=Path, metavar="FILE", help="take over what a machine like this one exported"
     )
     tune.add_argument("--heroes", type=Path, metavar="FILE", help="tune shapes that matter, for --time each; for developers")
-    _options(tune, "as in a session")
+    add_options(tune, "as in a session")
     trace = command("trace", "a timeline of some runs, for Perfetto: ONNX Runtime's nodes, islands and their kernels", _trace)
     trace.add_argument("model", type=Path)
     trace.add_argument("-o", "--output", type=Path, default=Path("trace.json"), help="the file to write (trace.json)")
     trace.add_argument("--runs", type=int, default=10, metavar="N", help="how many, after one that is not counted (10)")
     trace.add_argument("--threads", type=int, default=0, metavar="N", help="of the session (as ONNX Runtime chooses)")
     trace.add_argument("--seed", type=int, default=0, help="of the feeds that are made up")
-    _feeds(trace)
-    _dims(trace, "of the inputs that are made up")
-    _options(trace, "as in a session")
+    add_feeds(trace)
+    add_dims(trace, "of the inputs that are made up")
+    add_options(trace, "as in a session")
     top = command("top", "watch a process that traces (XYNTRA_TRACE=live), or a command that is started for it", _top)
     top.add_argument("target", nargs="*", metavar="PID | -- COMMAND", help="none: the one process that traces")
     top.add_argument("--interval", type=age_s, default=1.0, metavar="TIME", help="between two looks, as in 1s (1s)")
@@ -195,77 +206,29 @@ def _parser() -> tuple[Parser, Mapping[str, Parser]]:
     )
     gradients.add_argument("--train", action="store_true", help="the model in training mode")
     gradients.add_argument("--seed", type=int, default=0, help="of random tensors")
-    _options(gradients, "for the model, as in torch.compile(options=...)")
+    add_options(gradients, "for the model, as in torch.compile(options=...)")
     return parser, commands.choices
-
-
-def _options(parser: Parser, note: str) -> None:
-    text = f"a provider option; {note}"
-    parser.add_argument("-O", "--option", action="append", default=[], metavar="NAME=VALUE", help=text)
-
-
-def _dims(parser: Parser, use: str) -> None:
-    parser.add_argument(
-        "--dim", action="append", default=[], metavar="NAME=SIZE", help=f"size of a symbolic dimension, {use}; repeat"
-    )
-    parser.add_argument("--shape", action="append", default=[], metavar="INPUT=64x20", help=f"shape of an input, {use}; repeat")
-
-
-def _feeds(parser: Parser) -> None:
-    parser.add_argument("--feed", action="append", default=[], metavar="NAME=FILE", help="an input from a .npy or .pb; repeat")
-    together = "inputs from a .npz, or a folder with input_0.pb, input_1.pb ..."
-    parser.add_argument("--feeds", type=Path, metavar="FILE", help=together)
-
-
-def _given(chosen: argparse.Namespace, where: str) -> Path | dict[str, Path]:
-    """What `_feeds` has added."""
-    if chosen.feed and chosen.feeds:
-        raise ConfigError("--feed and --feeds together", where=where, hint="give one of them")
-    return chosen.feeds or {name: Path(file) for name, file in pairs(chosen.feed, "--feed", "NAME=FILE").items()}
-
-
-def _sizes(chosen: argparse.Namespace) -> dict[str, Any]:
-    return {"sizes": sizes(chosen.dim, "--dim"), "shapes": shapes(chosen.shape, "--shape")}
-
-
-def _print(value: object, as_json: Any, chosen: argparse.Namespace) -> None:
-    print(json.dumps(as_json, indent=1, default=_plain) if chosen.json else value)
-
-
-def _fields(record: Any) -> dict[str, object]:
-    return {f.name: getattr(record, f.name) for f in dataclasses.fields(record)}
-
-
-def _plain(value: object) -> object:
-    """What json does not know: records by field, sets sorted, paths as text."""
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return _fields(value)
-    if isinstance(value, frozenset | set):
-        return sorted(value)
-    if isinstance(value, Mapping):
-        return dict(value)
-    return str(value)
 
 
 def _doctor(chosen: argparse.Namespace) -> int:
     from xyntra_ep.diagnostics.machine import doctor
 
     checkup = doctor(measure=chosen.measure, architecture=chosen.architecture)
-    _print(checkup, checkup, chosen)
+    show(checkup, checkup, chosen)
     return 0 if checkup.ok else FAILED
 
 
 def _explain(chosen: argparse.Namespace) -> int:
     from xyntra_ep.diagnostics.explain import explain
 
-    found = explain(chosen.model, options=pairs(chosen.option, "-O"), passes=chosen.passes, **_sizes(chosen))
+    found = explain(chosen.model, options=pairs(chosen.option, "-O"), passes=chosen.passes, **given_sizes(chosen))
     if chosen.passes:
-        _print(found.passes(chosen.node), found.raw, chosen)
+        show(found.passes(chosen.node), found.raw, chosen)
     elif chosen.node is not None:
         reason = found.reason(chosen.node)
-        _print(reason, {"node": chosen.node, "reason": reason}, chosen)
+        show(reason, {"node": chosen.node, "reason": reason}, chosen)
     else:
-        _print(found, found.raw, chosen)
+        show(found, found.raw, chosen)
     if not found.faults:
         return 0
     asked = f"please report it with what `xyntra explain {chosen.model} --json` prints"
@@ -282,7 +245,7 @@ def _fuse(chosen: argparse.Namespace) -> int:
         if chosen.output is None:
             raise ConfigError("an ONNX model needs a file", where="fuse", hint="write it as -o fused.onnx")
         found = fuse(chosen.model, chosen.output, options=options)
-        _print(found, found, chosen)
+        show(found, found, chosen)
         return 0
     drawn = picture(chosen.model, form, options=options)
     if chosen.output is None:
@@ -299,9 +262,9 @@ def _compare(chosen: argparse.Namespace) -> int:
     from xyntra_ep.diagnostics.compare import compare
 
     options = pairs(chosen.option, "-O") | ({"claim": chosen.claim} if chosen.claim else {})
-    asked = {"nodes": chosen.nodes, "seed": chosen.seed, "fix": chosen.fix, **_sizes(chosen)}
-    found = compare(chosen.model, feeds=_given(chosen, "compare"), options=options, **asked)
-    _print(found, {"ok": found.ok, **_fields(found)}, chosen)
+    asked = {"nodes": chosen.nodes, "seed": chosen.seed, "fix": chosen.fix, **given_sizes(chosen)}
+    found = compare(chosen.model, feeds=given_feeds(chosen, "compare"), options=options, **asked)
+    show(found, {"ok": found.ok, **fields_of(found)}, chosen)
     if found.drifts:
         return FAILED
     if not found.claimed:
@@ -319,8 +282,8 @@ def _check_gradients(chosen: argparse.Namespace) -> int:
     functions = [] if chosen.function == ["all"] else chosen.function
     asked = {"operations": chosen.operation, "functions": functions, "train": chosen.train, "seed": chosen.seed}
     found = check(chosen.model, options=pairs(chosen.option, "-O"), **asked)
-    rows = [{"ok": not row.wrong, **_fields(row)} for row in found.rows]
-    _print(found, {"ok": found.ok, "rows": rows, "claimed": found.claimed, "calls": found.calls}, chosen)
+    rows = [{"ok": not row.wrong, **fields_of(row)} for row in found.rows]
+    show(found, {"ok": found.ok, "rows": rows, "claimed": found.claimed, "calls": found.calls}, chosen)
     return 0 if found.ok else FAILED
 
 
@@ -341,15 +304,15 @@ def _compile(chosen: argparse.Namespace) -> int:
         digest=chosen.digest,
         force=chosen.force,
     )
-    _print(found, found, chosen)
+    show(found, found, chosen)
     return 0
 
 
 def _web(chosen: argparse.Namespace) -> int:
     from xyntra_ep.web.site import make_site
 
-    found = make_site(chosen.model, chosen.output, page=chosen.page, options=pairs(chosen.option, "-O"), **_sizes(chosen))
-    _print(found, {**_fields(found), "sizes": found.sizes}, chosen)
+    found = make_site(chosen.model, chosen.output, page=chosen.page, options=pairs(chosen.option, "-O"), **given_sizes(chosen))
+    show(found, {**fields_of(found), "sizes": found.sizes}, chosen)
     return 0
 
 
@@ -357,8 +320,10 @@ def _trace(chosen: argparse.Namespace) -> int:
     from xyntra_ep.diagnostics.trace.tracing import trace_model
 
     options, asked = pairs(chosen.option, "-O"), {"runs": chosen.runs, "threads": chosen.threads, "seed": chosen.seed}
-    found = trace_model(chosen.model, chosen.output, feeds=_given(chosen, "trace"), options=options, **asked, **_sizes(chosen))
-    _print(found, found, chosen)
+    found = trace_model(
+        chosen.model, chosen.output, feeds=given_feeds(chosen, "trace"), options=options, **asked, **given_sizes(chosen)
+    )
+    show(found, found, chosen)
     return 0
 
 
@@ -380,52 +345,37 @@ def _tune(chosen: argparse.Namespace) -> int:
         )
     if chosen.export is not None:
         count = export_tuning(chosen.export, options)
-        _print(f"{counted(count, 'result')} written to {chosen.export}", {"results": count}, chosen)
+        show(f"{counted(count, 'result')} written to {chosen.export}", {"results": count}, chosen)
         return 0
     if chosen.source is not None:
         taken = import_tuning(chosen.source, options)
-        _print(f"{counted(len(taken.results), 'result')} taken over", {"results": len(taken.results)}, chosen)
+        show(f"{counted(len(taken.results), 'result')} taken over", {"results": len(taken.results)}, chosen)
         return 0
     if chosen.heroes is not None:
-        with _progress_line() as show:
+        with progress_line() as tell:
             count = tune_heroes(
-                chosen.heroes, seconds=chosen.time, hear=lambda name, m, done, total: show(f"{name}: {done} of {total}")
+                chosen.heroes, seconds=chosen.time, hear=lambda name, m, done, total: tell(f"{name}: {done} of {total}")
             )
-        _print(f"{counted(count, 'result')} written to {chosen.heroes}", {"results": count}, chosen)
+        show(f"{counted(count, 'result')} written to {chosen.heroes}", {"results": count}, chosen)
         return 0
-    with _progress_line() as show:
+    with progress_line() as tell:
 
         def hear(kernel: Any, measured: Any, done: int, total: int) -> None:
             now = f"{measured.ratio:.3f} of the default's time" if not measured.problem else measured.problem
-            show(f"tuning kernel {done + 1} of {total}: {kernel.label}, {measured.candidate.variant.name}, {now}")
+            tell(f"tuning kernel {done + 1} of {total}: {kernel.label}, {measured.candidate.variant.name}, {now}")
 
         found = tune(
             chosen.model,
             seconds=chosen.time,
             trials=chosen.trials,
             threads=chosen.threads,
-            feeds=_given(chosen, "tune"),
+            feeds=given_feeds(chosen, "tune"),
             options=options,
             hear=hear,
-            **_sizes(chosen),
+            **given_sizes(chosen),
         )
-    _print(found, found, chosen)
+    show(found, found, chosen)
     return 0
-
-
-@contextmanager
-def _progress_line() -> Iterator[Callable[[str], None]]:
-    """A line on a terminal that each new one replaces, and that is gone in the end."""
-    shown = sys.stderr.isatty()
-
-    def show(line: str) -> None:
-        if shown:
-            print(f"\r\x1b[K{line[: shutil.get_terminal_size().columns - 1]}", end="", file=sys.stderr, flush=True)
-
-    try:
-        yield show
-    finally:
-        show("")
 
 
 def _cache(chosen: argparse.Namespace) -> int:
@@ -457,7 +407,7 @@ def _cache(chosen: argparse.Namespace) -> int:
         removed = maintenance.prune(root, max_bytes=chosen.max_size, max_age_s=chosen.max_age) if limited else []
         if chosen.zoo:
             removed += [model for model in maintenance.models(knobs.current().zoo_root) if maintenance.remove(model)]
-        _print(f"removed {counted(len(removed), 'file')}, {_megabytes(removed)}", removed, chosen)
+        show(f"removed {counted(len(removed), 'file')}, {_megabytes(removed)}", removed, chosen)
         return 0
     if chosen.action == "verify":
         return _verify(chosen, root, absent)
@@ -468,7 +418,7 @@ def _cache(chosen: argparse.Namespace) -> int:
     lines = [*_listed(found), f"{root.asked}: {total}{', read-only' if root.read_only else ''}"]
     if models:
         lines += ["", *_listed(models), f"{zoo}: {_totals(models)}; `xyntra cache prune --zoo` removes them"]
-    _print("\n".join(lines), [*found, *models], chosen)
+    show("\n".join(lines), [*found, *models], chosen)
     return 0
 
 
@@ -509,7 +459,7 @@ def _verify(chosen: argparse.Namespace, root: Any, absent: bool) -> int:
     if root.read_only:
         lines.append(f"{root.asked}: read-only")
     verdict = f"{len(bad)} damaged{', removed' if bad and chosen.repair else ''}"
-    _print("\n".join([*lines, verdict]), [{"path": e.path, "problem": why} for e, why in bad], chosen)
+    show("\n".join([*lines, verdict]), [{"path": e.path, "problem": why} for e, why in bad], chosen)
     return FAILED if bad and not chosen.repair else 0
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from xyntra_ep.frameworks.torch.conv2d import TraceaConv2d, patch_conv2d
     from xyntra_ep.tracea.doctor.policy import Policy
     from xyntra_ep.tracea.interface.context import Context
-    from xyntra_ep.tracea.interface.topology import Dense, LowRank, OperatorTopology
+    from xyntra_ep.tracea.interface.topology.kinds import Dense, LowRank, OperatorTopology
     from xyntra_ep.tracea.interface.tuning.problem import Problem, named_problem
     from xyntra_ep.tracea.interface.tuning.tuner import AutoTuner, Budget, tune
     from xyntra_ep.tracea.optimizer.space import Categorical, Integer, Real, SearchSpace
@@ -47,7 +47,7 @@ __all__ = [
 _WHERE = {
     "doctor.policy": ("Policy",),
     "interface.context": ("Context",),
-    "interface.topology": ("Dense", "LowRank", "OperatorTopology"),
+    "interface.topology.kinds": ("Dense", "LowRank", "OperatorTopology"),
     "interface.tuning.problem": ("Problem", "named_problem"),
     "interface.tuning.tuner": ("AutoTuner", "Budget", "tune"),
     "optimizer.space": ("Categorical", "Integer", "Real", "SearchSpace"),

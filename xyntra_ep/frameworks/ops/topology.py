@@ -10,7 +10,7 @@ from xyntra_ep.frameworks.graph_draft import GraphDraft
 from xyntra_ep.frameworks.ops.arrays import Shape
 from xyntra_ep.frameworks.ops.functions import Call, matmul
 from xyntra_ep.tracea.interface.context import Context
-from xyntra_ep.tracea.interface.topology import Dense, LowRank, OperatorTopology
+from xyntra_ep.tracea.interface.topology.kinds import Dense, LowRank, OperatorTopology
 
 _LAST = (-1,)
 

@@ -21,7 +21,8 @@ from xyntra_ep.tracea.doctor.variants import VariantTable, cpu_variants
 from xyntra_ep.tracea.emitters.cpu import emit
 from xyntra_ep.tracea.interface.kernel_texts import KernelTexts
 from xyntra_ep.tracea.interface.plan_kernel import KernelPlan, plan_kernel
-from xyntra_ep.tracea.interface.topology import OperatorTopology, TopologyPlan, plan_topology
+from xyntra_ep.tracea.interface.topology.kinds import OperatorTopology
+from xyntra_ep.tracea.interface.topology.plan import TopologyPlan, plan_topology
 from xyntra_ep.tracea.kernels.variant import BuildContext
 from xyntra_ep.tracea.optimizer.tuning_cache import (
     Expected,
@@ -340,7 +341,7 @@ class Context:
     def plan_topology(
         self, op: OperatorTopology, *, m: int, n: int, k: int, precision: str = "fp32", constant: bool = True
     ) -> TopologyPlan:
-        """How a linear operation of this kind would be carried out, and why. See `topology.plan_topology`."""
+        """How a linear operation of this kind would be carried out, and why. See `topology/plan.py`."""
         return plan_topology(self, op, m=m, n=n, k=k, precision=precision, constant=constant)
 
     def launch(self, op: OperatorTopology, *operands: Any, out: Any = None) -> Any:

@@ -1,16 +1,15 @@
-"""What a linear operation is made of, how it should be carried out, and what of a search that leaves.
+"""How a linear operation of a known kind should be carried out, and what that leaves of a search.
 
-    LINEAR = OperatorTopology(kind=LowRank(16))
-    Context().plan_topology(LINEAR, m=128, n=768, k=768)      two products in a row, or one with A B; why, and by which kernels
-    Context().launch(LINEAR, x, A, B)                         that, on arrays; with W behind them x W + x A B
+    Context().plan_topology(OperatorTopology(kind=LowRank(16)), m=128, n=768, k=768)
+                                                              two products in a row, or one with A B; why, and by which kernels
 
-The kind of a topology is known before anything is tuned: `TopologyPlan.problems` are what is left to tune, without the
-configurations that the kind makes equal to others.
+The kind is known before anything is tuned: `TopologyPlan.problems` are what is left to tune, without configurations of which
+another one makes the same kernel.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -21,64 +20,29 @@ from xyntra_ep.tracea.core_ir.ops import Gemm
 from xyntra_ep.tracea.doctor.decision import Decision
 from xyntra_ep.tracea.interface.named_ops import Draft
 from xyntra_ep.tracea.interface.precision import PRODUCTS
+from xyntra_ep.tracea.interface.topology.kinds import WHERE, LowRank, OperatorTopology
 from xyntra_ep.tracea.interface.tuning.problem import Problem
 
 if TYPE_CHECKING:
     from xyntra_ep.tracea.interface.context import Context
 
-_WHERE = "OperatorTopology"
-
-
-@dataclass(frozen=True, slots=True)
-class Dense:
-    """y = x W, with a W of which nothing is known."""
-
-    def __str__(self) -> str:
-        return "dense"
-
-
-@dataclass(frozen=True, slots=True)
-class LowRank:
-    """W is A B, of factors with ``rank`` columns and rows."""
-
-    rank: int
-
-    def __post_init__(self) -> None:
-        if self.rank < 1:
-            raise ConfigError(f"LowRank({self.rank!r}) is none", where=_WHERE, hint="it wants an integer of at least 1")
-
-    def __str__(self) -> str:
-        return f"low-rank({self.rank})"
-
-
-Kind = Dense | LowRank
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OperatorTopology:
-    """A linear operation y [m, n] = x [m, k] W [k, n]."""
-
-    kind: Kind
-
-    def ways(self, m: int, n: int, k: int) -> Mapping[str, Sequence[tuple[int, int, int]]]:
-        """By a name for people the products (rows, columns, depth) of each way to compute it."""
-        if isinstance(self.kind, Dense):
-            return {"one product": ((m, n, k),)}
-        return {"two products": ((m, self.kind.rank, k), (m, n, self.kind.rank)), "one product with A B": ((m, n, k),)}
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopologyPlan:
-    """``chosen``: one of the ways; ``decisions`` and ``problems``: of its products, as they are decided untuned, and for a tuner;
-    ``rejected``: the other ways, with the reason."""
+    """``chosen``: one of the ways; ``costs``: of each, in ns on one core; ``decisions`` and ``problems``: of its products,
+    as they are decided untuned, and for a tuner; ``rejected``: the other ways, with the reason."""
 
     topology: OperatorTopology
     sizes: Mapping[str, int]
     chosen: str
-    cost_ns: float
+    costs: Mapping[str, float]
     decisions: tuple[Decision, ...]
     problems: tuple[Problem, ...]
     rejected: tuple[tuple[str, str], ...]
+
+    @property
+    def cost_ns(self) -> float:
+        return self.costs[self.chosen]
 
     def __str__(self) -> str:
         sizes = " ".join(f"{name}={size}" for name, size in self.sizes.items())
@@ -96,7 +60,7 @@ def plan_topology(
     are packed, and A B costs nothing; else a run multiplies that, too. Raises ConfigError for sizes that are none."""
     for name, size in (("m", m), ("n", n), ("k", k)):
         if size < 1:
-            raise ConfigError(f"{name}={size} is no size", where=_WHERE, hint="it wants an integer of at least 1")
+            raise ConfigError(f"{name}={size} is no size", where=WHERE, hint="it wants an integer of at least 1")
     found: dict[str, tuple[float, list[Decision], list[Problem]]] = {}
     for name, products in topology.ways(m, n, k).items():
         made = list(products)
@@ -112,7 +76,7 @@ def plan_topology(
         topology=topology,
         sizes={"m": m, "n": n, "k": k},
         chosen=chosen,
-        cost_ns=cost,
+        costs={name: ns for name, (ns, _, _) in found.items()},
         decisions=tuple(decisions),
         problems=tuple(problems),
         rejected=tuple((name, f"{ns / 1000:.1f} us against {cost / 1000:.1f} us") for name, ns in others.items()),
