@@ -4,7 +4,7 @@
                                                               two products in a row, or one with A B; why, and by which kernels
 
 The kind is known before anything is tuned: `TopologyPlan.problems` are what is left to tune, without configurations of which
-another one makes the same kernel.
+another one has the same tiles.
 """
 
 from __future__ import annotations

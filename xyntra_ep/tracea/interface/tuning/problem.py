@@ -27,7 +27,8 @@ _SEED = 17  # of the data; any would do
 class Problem:
     """``program`` has one op; ``sizes``: what its symbols are in trials. ``between_bytes``: what the rest of a model reads and
     writes from one run of the op to the next, so that trials find the caches as a model leaves them. ``covers``: by the name of
-    an axis of search spaces how much there is for it: what is larger than it need be makes the same kernel."""
+    an axis of search spaces how much there is for it: a value that is larger than it need be has the tiles of the
+    least that covers it."""
 
     program: Program
     sizes: Mapping[str, int]
@@ -66,7 +67,7 @@ class Problem:
         return OpFacts(op=signature(self.op, self.constants), flops=flops, bytes=size)
 
     def more_than_covers(self, axes: Sequence[Axis], config: Config) -> str:
-        """Why a configuration makes the kernel that another one makes, too; empty where none does."""
+        """Why a configuration has the tiles that another one has, too; empty where none does."""
         for axis in axes:
             enough = [value for value in axis.values if axis.name in self.covers and value >= self.covers[axis.name]]
             if enough and config[axis.name] > min(enough):
