@@ -27,14 +27,11 @@ from xyntra_ep.fusion.scheduling.weights import constant_matrix, matrix
 from xyntra_ep.fusion.tensor import GemmNode, LowRankNode, Map, Reshape, Tensor, TNode, View
 from xyntra_ep.fusion.trace import Context
 from xyntra_ep.tracea.core_ir import expr as E
-from xyntra_ep.tracea.core_ir.dims import Size, product
+from xyntra_ep.tracea.core_ir.dims import Size
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.expr import Expr
 
 LARGEST_RANK = 256  # of a second product that goes on with the sums of the first
-# Where a run brings its right side, which is then read panel by panel: by one row that is slower than a product of its own
-# (768 x 768, rank 64: 1.13 of the merged product's time, apart 1.03).
-LEAST_ROWS = 8
 FOLDED = "its low-rank factors are folded into the weights"
 CONTINUED = "its low-rank product goes on with the sums of the other"
 
@@ -251,12 +248,9 @@ def _share_of(dag: Dag, product: GemmNode, chain: _Chain) -> float:
 
 
 def _may_go_on(dag: Dag, base: GemmNode, chain: _Chain) -> bool:
-    """Whether a kernel does with the sums of ``base``, and should."""
-    a, b = dag.get(base.a), dag.get(base.b)
-    rows = product(a.shape[:-1])
-    few = isinstance(rows, int) and rows < LEAST_ROWS and constant_matrix(dag, chain.right) is None
+    """Whether a kernel goes on with the sums of ``base``."""
     narrow = isinstance(chain.rank, int) and chain.rank <= LARGEST_RANK
-    return narrow and not few and all(t.dtype is DType.F32 for t in (a, b, chain.left, chain.right))
+    return narrow and all(t.dtype is DType.F32 for t in (dag.get(base.a), dag.get(base.b), chain.left, chain.right))
 
 
 def _is_less_work(chain: _Chain) -> bool:
