@@ -1,6 +1,6 @@
 """Tries every variant of every target as far as this machine can: runs it, simulates it, or compiles it.
 
-The samples are those of a device's trials (`interface/samples.py`), and two kinds of ops that only the processor has.
+The samples are those of a device's trials (`interface/samples.py`), and three kinds of ops that only the processor has.
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ from tests.support.machine import runnable
 from tests.support.programs.recurrences import recurrence
 from tests.support.run_program import check_program
 from tests.targets.evidence import Evidence, State
-from tests.tracea.kernels import block_programs
+from tests.tracea.kernels import block_programs, low_rank_programs
 from tests.tracea.kernels.block_programs import BlockCase
+from tests.tracea.kernels.low_rank_programs import LowRankCase
 from xyntra_ep.errors import XyntraError
 from xyntra_ep.tracea.backends.metal import APPLE_GPU
 from xyntra_ep.tracea.core_ir.dims import evaluate
@@ -69,6 +70,7 @@ def on_the_processor() -> Iterator[Evidence]:
         for kind in (ValueKind.INPUT, ValueKind.CONST)
     )
     programs.append((lstm, inputs, constants))
+    programs.append(low_rank_programs.build(LowRankCase(m=5, k=21, n=53, rank=4, constant_b=False, constant=False)))
     for sample in SAMPLES:
         if sample.product is Product.F32:
             program = sample.program()

@@ -113,6 +113,26 @@ def _shared_input(b: Builder) -> None:
             b.one("Add", [y, b.tensor([y.extents[-1]], fixed=0.9)])
 
 
+def _low_rank(b: Builder) -> None:
+    """A product with an adapter or two beside it, whose factors are constants or not; what has another reader, too."""
+    x = b.any((np.float32,), least=2)
+    k, n = x.extents[-1], b.pick([(5, 5, 5), (16, 16, 16), (24, 24, 24)])
+    y = b.one("MatMul", [x, b.tensor([k, n], fixed=0.9)])
+    if b.chance(0.5):
+        y = b.one("Add", [y, b.tensor([n], fixed=0.9)])
+    for _ in range(b.pick((1, 1, 2))):
+        rank, known = b.pick([(1, 1, 1), (3, 3, 3), (8, 8, 8)]), b.pick((0.9, 0.9, 0.1))
+        left = b.one("Mul", [x, b.constant(np.float32(0.5))]) if b.chance(0.2) else x
+        t = b.one("MatMul", [left, b.tensor([k, rank], fixed=known)])
+        t = b.one("Relu", [t]) if b.chance(0.1) else t
+        u = b.one("MatMul", [t, b.tensor([rank, n], fixed=known)])
+        if b.chance(0.6):
+            u = b.one(b.pick(("Mul", "Div")), [u, b.constant(np.float32(b.pick((0.25, 2.0))))])
+        y = b.one(b.pick(("Add", "Add", "Sub")), [y, u] if b.chance(0.7) else [u, y])
+    if b.chance(0.4):
+        b.one(b.pick(("Relu", "Tanh")), [y])
+
+
 ROWS = [
     Recipe(name="MatMul", build=_matmul, weight=2),
     Recipe(name="Gemm", build=_gemm, weight=1.5),
@@ -121,5 +141,6 @@ ROWS = [
     Recipe(name="chain.attention", build=_attention_by_hand),
     Recipe(name="chain.gelu", build=_gelu_by_hand, since=9),
     Recipe(name="chain.mlp", build=_mlp),
+    Recipe(name="chain.low_rank", build=_low_rank),
     Recipe(name="chain.shared_input", build=_shared_input),
 ]
