@@ -111,8 +111,9 @@ def test_factors_that_a_run_brings_go_on_with_the_sums() -> None:
     assert [type(op) for op in run_products(one_island(made))] == [Gemm, Gemm, Gemm], "a target that cannot goes without"
 
 
-def test_several_adapters_of_one_product() -> None:
-    nodes = f"p = MatMul(x, W) {TAIL} q = Add(p, u) t2 = MatMul(x, A2) u2 = MatMul(t2, B2) v2 = Mul(u2, s) y = Add(q, v2)"
+@pytest.mark.parametrize("sums", ["q = Add(p, u) y = Add(q, v2)", "q = Add(u, v2) y = Add(p, q)"])
+def test_several_adapters_of_one_product(sums: str) -> None:
+    nodes = f"p = MatMul(x, W) {TAIL} t2 = MatMul(x, A2) u2 = MatMul(t2, B2) v2 = Mul(u2, s) {sums}"
     assert len(run_products(check(model(nodes), FEEDS, 2e-6))) == 1
 
 

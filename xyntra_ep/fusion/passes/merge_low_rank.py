@@ -89,6 +89,8 @@ def _merge(dag: Dag, context: Context, chain: _Chain, touched: set[int], folds: 
     """One of them, if nothing that it has to do with is ``touched`` yet."""
     folds = folds and all(constant_matrix(dag, t) is not None for t in (chain.left, chain.right))
     for root in _sums_of(dag, chain.outer):
+        if id(root) in touched:
+            return
         terms = list(_terms(dag, root, _like(dag, root).shape))
         mine = [term for term in terms if term.product is chain.outer]
         if len(mine) != 1:
