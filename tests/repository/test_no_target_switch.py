@@ -70,7 +70,18 @@ OWN = r"(xyntra_ep/tracea/(backends|emitters|runtime(/children)?)|native|tests/.
 # Who else must name one: WebGPU reaches Apple's GPUs by way of Metal, and is what a browser calls its own.
 ALSO = {"metal": "(native|xyntra_ep/tracea/backends)/webgpu.*", "webgpu": "xyntra_ep/web/pages/.*"}
 # Where people read what there is, or choose what to install.
-TOLD = ("docs/", "tests/", "README.md", "CHANGELOG.md", "CONTRIBUTING.md", "Makefile", "pyproject.toml", ".github/", ".ci/")
+TOLD = (
+    "docs/",
+    "tests/",
+    "README.md",
+    "CHANGELOG.md",
+    "CONTRIBUTING.md",
+    "release/",
+    "Makefile",
+    "pyproject.toml",
+    ".github/",
+    ".ci/",
+)
 
 
 @pytest.mark.parametrize("target", TARGETS)
