@@ -1,6 +1,7 @@
 #include "graph_buffer.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "graph_access.h"
 #include "hash128.h"
@@ -10,6 +11,23 @@ namespace {
 
 constexpr uint32_t kVersion = 1;
 constexpr uint64_t kSmallConstant = 1024;  // constants up to this size enter the digest with their bytes
+constexpr uint64_t kLargeConstant = 65536;
+constexpr uint64_t kLooks = 32;
+
+// Whether a constant of float32 may have many zeros. Elements all over it, which are no multiple of its rows apart: what is pruned
+// has them anywhere.
+bool has_zeros(const GraphValue& value) {
+  if (value.data == nullptr || value.bytes < kLargeConstant) return false;
+  const uint64_t count = value.bytes / sizeof(float);
+  uint64_t zeros = 0;
+  for (uint64_t i = 0; i < kLooks; ++i) {
+    const uint64_t at = i * (count / kLooks) + (i * 0x9E3779B97F4A7C15u >> 32) % (count / kLooks);
+    float element = 0;
+    std::memcpy(&element, static_cast<const char*>(value.data) + at * sizeof element, sizeof element);
+    zeros += element == 0 ? 1 : 0;
+  }
+  return zeros * 4 >= kLooks;
+}
 
 }  // namespace
 
@@ -90,6 +108,7 @@ void GraphBuffer::write_value(GraphValue& value, const OrtValueInfo* info) {
     if (tensor != nullptr) {
       value.bytes = get(ort_, tensor, api::kGetTensorSizeInBytes);
       if (value.bytes != 0) value.data = get(ort_, tensor, api::kGetTensorData);
+      if (value.elem_type == kElementFloat && has_zeros(value)) value.flags |= kZeros;
     }
   }
   value_bytes_.put(value.flags);

@@ -20,6 +20,7 @@ enum ValueFlag : uint32_t {
   kConstant = 4,
   kOuterScope = 8,
   kOverridable = 16,
+  kZeros = 32,
 };
 
 struct GraphValue {

@@ -280,6 +280,7 @@ enum LogLevel : int { kVerbose = 0, kInfo = 1, kWarning = 2, kError = 3 };
 enum AttributeType : int { kInt = 1, kInts, kFloat, kFloats, kString, kStrings, kGraph, kTensor };
 inline constexpr int kElementInt32 = 6;
 inline constexpr int kElementInt64 = 7;
+inline constexpr int kElementFloat = 1;
 inline constexpr int kElementString = 8;
 inline constexpr int kOnnxTypeTensor = 1;
 inline constexpr int kHardwareCpu = 0;

@@ -34,6 +34,7 @@ class GraphValue:
     is_output: bool = False
     is_constant: bool = False
     constant_bytes: int = 0
+    has_zeros: bool = False  # perhaps many, of a constant; never where products by zero count
     read: Callable[[], NDArray[Any]] | None = None  # constant data without a copy, valid while planning
 
 

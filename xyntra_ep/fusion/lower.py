@@ -18,6 +18,7 @@ from xyntra_ep.fusion.scheduling.groups import Groups
 from xyntra_ep.fusion.scheduling.long_rows import count_the_longer
 from xyntra_ep.fusion.scheduling.pieces import by_extent, pieces
 from xyntra_ep.fusion.scheduling.strides import apply_view, part_of
+from xyntra_ep.fusion.scheduling.weights import filled
 from xyntra_ep.fusion.tensor import (
     AttentionNode,
     BlockGemmNode,
@@ -189,7 +190,10 @@ class _Lowering:
             inputs[i + 1] = replace(b, shape=(*t.shape[:-2], a.shape[-1], t.shape[-1]))
         output = replace(self._operands.destination(t), shape=t.shape)
         kind, label = (LowRankGemm, "low-rank gemm") if isinstance(node, LowRankNode) else (Gemm, "gemm")
-        op = kind(inputs=tuple(inputs), epilogue=epilogue, output=output, product=_product_of(inputs[0]), label=label)
+        zeros = filled(self._dag, node.b)
+        op = kind(
+            inputs=tuple(inputs), epilogue=epilogue, output=output, product=_product_of(inputs[0]), label=label, filled=zeros
+        )
         with assuming(self._program.assumed):
             op = count_the_longer(op)
         self._append(op, self._sources(composer, node))

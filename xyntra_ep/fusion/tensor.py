@@ -13,7 +13,7 @@ graph is traced and never executed. Nothing is computed here; passes rewrite the
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -41,11 +41,13 @@ class TNode:
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class Leaf(TNode):
-    """``kind``: "input" (name of an island input), "const" (name of an initializer) or "literal" (array)."""
+    """``kind``: "input" (name of an island input), "const" (name of an initializer) or "literal" (array). ``sparse``: reads a
+    constant that may have many zeros."""
 
     kind: str
     name: str = ""
     array: NDArray[Any] | None = None
+    sparse: Callable[[], NDArray[Any]] | None = None
 
 
 @dataclass(slots=True, eq=False, kw_only=True)

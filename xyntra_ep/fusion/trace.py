@@ -240,7 +240,8 @@ def _constant_tensor(value: GraphValue) -> Tensor:
             Leaf(kind="const", name=value.name, array=array),
             content=from_content(array.reshape(shape).astype(np.int64).tolist()).content if array.size else array.astype(object),
         )
-    return Tensor(shape, value.dtype, Leaf(kind="const", name=value.name, array=array), content=content)
+    sparse = value.read if value.has_zeros else None
+    return Tensor(shape, value.dtype, Leaf(kind="const", name=value.name, array=array, sparse=sparse), content=content)
 
 
 def _of_four_bits(value: GraphValue, dtype: DType) -> Tensor:

@@ -29,6 +29,7 @@ def graph_of(raw: RawGraph, strict: bool = False, dim_hints: Mapping[str, int] |
             is_output=v.is_output,
             is_constant=v.is_constant,
             constant_bytes=v.nbytes,
+            has_zeros=v.has_zeros and not strict,
             read=v.array if v.is_constant else None,
         )
         for v in raw.values

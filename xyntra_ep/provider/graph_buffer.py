@@ -20,7 +20,7 @@ import numpy.typing as npt
 VERSION = 1
 Attribute = int | float | str | tuple[int, ...] | tuple[float, ...] | tuple[str, ...] | npt.NDArray[Any]
 
-GRAPH_INPUT, GRAPH_OUTPUT, CONSTANT, OUTER_SCOPE, OVERRIDABLE = 1, 2, 4, 8, 16
+GRAPH_INPUT, GRAPH_OUTPUT, CONSTANT, OUTER_SCOPE, OVERRIDABLE, ZEROS = 1, 2, 4, 8, 16, 32
 
 # By ONNX Runtime's element type. Types that numpy lacks are shown as their bits; of 4-bit and 2-bit types, which are
 # packed, only the bytes are.
@@ -56,6 +56,11 @@ class RawValue:
     @property
     def is_constant(self) -> bool:
         return bool(self.flags & CONSTANT)
+
+    @property
+    def has_zeros(self) -> bool:
+        """Is at least a quarter of what native code looked at of a constant zero?"""
+        return bool(self.flags & ZEROS)
 
     @property
     def is_outer(self) -> bool:

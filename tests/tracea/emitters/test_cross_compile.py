@@ -65,6 +65,7 @@ def programs() -> Iterator[Program]:
         yield gemm_programs.build(GemmCase(m=9, k=20, n=53, constant_b=False, transpose="b", product=product))[0]
     yield from _of_bytes()
     yield gemm_programs.build(GemmCase(m=2, k=20, n=53, constant_b=False, symbolic="k"))[0]
+    yield gemm_programs.build(GemmCase(m=9, k=20, n=53, epilogue="bias", filled=((64, 64),)))[0]
     for constant in (True, False):
         yield low_rank_programs.build(LowRankCase(m=9, k=21, n=53, rank=5, constant=constant, epilogue="bias"))[0]
     for bits, zeros in ((4, None), (4, DType.U8), (8, DType.F16)):

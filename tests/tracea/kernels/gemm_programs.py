@@ -22,6 +22,7 @@ from xyntra_ep.tracea.core_ir.ops import (
     ValueKind,
     contiguous_strides,
 )
+from xyntra_ep.tracea.core_ir.zeros import Filled
 
 Array = NDArray[Any]
 
@@ -43,6 +44,7 @@ class GemmCase:
     symbolic: str = "m"
     dtypes: tuple[DType, DType, DType] = (DType.F32, DType.F32, DType.F32)
     product: Product = Product.F32
+    filled: Filled = ()
 
     def __str__(self) -> str:
         batch = "x".join(map(str, self.batch))
@@ -84,7 +86,9 @@ class _Builder:
         inputs = [a, b]
         root = self.epilogue(inputs, out_shape, rank)
         out = self.value(ValueKind.OUTPUT, case.dtypes[2], out_shape)
-        self.program.ops.append(Gemm(inputs=tuple(inputs), epilogue=root, output=out, product=case.product, label="gemm"))
+        self.program.ops.append(
+            Gemm(inputs=tuple(inputs), epilogue=root, output=out, product=case.product, label="gemm", filled=case.filled)
+        )
         self.program.sources.append((0,))
         return self.program, self.inputs, self.constants
 

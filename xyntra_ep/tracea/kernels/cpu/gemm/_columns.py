@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from xyntra_ep.tracea.core_ir.dims import Size, ceildiv
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.kernels.cpu.gemm._left import LeftRows
-from xyntra_ep.tracea.kernels.cpu.gemm._tile import Excess, Matrix, Tile
+from xyntra_ep.tracea.kernels.cpu.gemm._tile import Listed, Matrix, Tile
 from xyntra_ep.tracea.kernels.variant import TempBuffer, ValueBuffer
 from xyntra_ep.tracea.semantic_ir.builder import BlockBuilder, KernelBuilder
 from xyntra_ep.tracea.semantic_ir.nodes import Rvalue, Var, index, lt, vmin
@@ -101,18 +101,44 @@ class ExcessCode:
         self._words = kernel.buffer("excess", tile.words.right)
         self._rows: Var = kernel.buffer("halves", tile.words.left)
 
-    def at(self, block: BlockBuilder, tile: Tile, at: Sequence[Rvalue]) -> Excess:
-        """Of the panel and of the rows of a tile at (batch..., row, column) ``at``."""
+    def at(self, block: BlockBuilder, tile: Tile, a: Matrix, b: Matrix, at: Sequence[Rvalue]) -> Listed:
+        """Of the panel and of the rows of a tile at (batch..., row, column) ``at``; its other steps are of ``a`` and ``b``."""
         panels, (*batch, row, column) = self._panels, at
         panel = block.let("panel", column // tile.columns)
         start = block.let("start", panels.rows.start(self._kernel, batch, row))
-        return Excess(
+        return Listed(
             a=Matrix(
                 pointer=block.pointer("half", self._rows, start), row=self._kernel.param(panels.rows.row), step=index(tile.depth)
             ),
             offsets=block.pointer("offsets", self._offsets, panel * (panels.most + 1)),
-            words=block.pointer("more", self._words, panel * (panels.most * tile.columns * tile.depth)),
+            rows=block.pointer("more", self._words, panel * (panels.most * tile.columns * tile.depth)),
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListedPanels:
+    """The buffer of lists for panels of which only some steps are left, one after the other, at most ``most`` (gemm_sparse)."""
+
+    offsets: TempBuffer
+    most: int
+
+    @property
+    def buffers(self) -> tuple[TempBuffer, ...]:
+        """As a kernel has them, see `ListedCode`."""
+        return (self.offsets,)
+
+
+class ListedCode:
+    """Of a tile all of whose steps are in a list. Declares the buffer in ``kernel``."""
+
+    def __init__(self, kernel: KernelBuilder, panels: ListedPanels) -> None:
+        self._most = panels.most
+        self._offsets = kernel.buffer("steps", DType.I32)
+
+    def at(self, block: BlockBuilder, tile: Tile, a: Matrix, b: Matrix, at: Sequence[Rvalue]) -> Listed:
+        """See `ExcessCode.at`."""
+        panel = block.let("panel", at[-1] // tile.columns)
+        return Listed(a=a, offsets=block.pointer("table", self._offsets, panel * (self._most + 1)), rows=b.pointer)
 
 
 def even_panels(columns: Size, tile: Tile) -> Panels:

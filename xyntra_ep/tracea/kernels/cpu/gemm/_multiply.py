@@ -14,7 +14,7 @@ from xyntra_ep.tracea.core_ir.dims import Size, ceildiv, product, smax, smin
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.given_size import decided_by
 from xyntra_ep.tracea.kernels.cpu.gemm._choice import FEW_BLOCKS, product_ns, weight_ns
-from xyntra_ep.tracea.kernels.cpu.gemm._columns import ExcessCode, ExcessPanels, PanelLayout
+from xyntra_ep.tracea.kernels.cpu.gemm._columns import ExcessCode, ExcessPanels, ListedCode, ListedPanels, PanelLayout
 from xyntra_ep.tracea.kernels.cpu.gemm._finish import SharedFinish, is_long
 from xyntra_ep.tracea.kernels.cpu.gemm._left import LeftRows, rows_in_place
 from xyntra_ep.tracea.kernels.cpu.gemm._pack import pack_panel
@@ -41,12 +41,13 @@ def multiply(
     b: PanelLayout,
     context: BuildContext,
     words_of_a: LeftRows | None = None,
-    excess: ExcessPanels | None = None,
+    listed: ExcessPanels | ListedPanels | None = None,
     second: SecondProduct | None = None,
 ) -> KernelCall:
     """The call that computes all of ``shape.op`` from packed or readable panels. ``words_of_a``: its rows for a tile of words, of
-    whole words; ``excess``: what clamped words leave out; ``second``: of f32, what the sums go on with."""
-    return _Multiply(shape, tile, b, context, words_of_a, excess, second).call()
+    whole words; ``listed``: what clamped words leave out, or the only steps there are; ``second``: of f32, what the sums go on
+    with."""
+    return _Multiply(shape, tile, b, context, words_of_a, listed, second).call()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,12 +81,14 @@ class _Multiply:
         b: PanelLayout,
         context: BuildContext,
         words_of_a: LeftRows | None,
-        excess: ExcessPanels | None,
+        listed: ExcessPanels | ListedPanels | None,
         second: SecondProduct | None,
     ) -> None:
         self.shape = shape
         self.rows_of_a = words_of_a or rows_in_place(shape)
         self.steps = ceildiv(shape.depth, tile.depth) if tile.words else shape.depth
+        if isinstance(listed, ListedPanels):
+            self.steps = 0
         self.op = shape.op
         self.tile = tile
         self.copied = b.copied
@@ -108,8 +111,10 @@ class _Multiply:
         self.k = k
         self.a = k.buffer("a", a.dtype if tile.words is None else tile.words.left)
         self.weights = k.buffer("w", b.dtype)
-        self.excess = excess
-        excess_code = None if excess is None else ExcessCode(k, excess, tile)
+        self.listed = listed
+        listed_code = None
+        if listed is not None:
+            listed_code = ListedCode(k, listed) if isinstance(listed, ListedPanels) else ExcessCode(k, listed, tile)
         self.second = second
         if second is not None:
             self.left, self.right = k.buffer("left", DType.F32), k.buffer("right", DType.F32)
@@ -132,7 +137,7 @@ class _Multiply:
             shared_finish=SharedFinish(k, self.epilogue, self.op.output, result)
             if is_long(self.epilogue) or self.parts is not None
             else None,
-            excess=excess_code,
+            listed=listed_code,
         )
         self.second_code = None
         if second is not None:
@@ -150,7 +155,7 @@ class _Multiply:
             buffers=(
                 self.rows_of_a.buffer,
                 self.b.buffer,
-                *(() if self.excess is None else self.excess.buffers),
+                *(() if self.listed is None else self.listed.buffers),
                 *(() if self.second is None else (self.second.rows.buffer, self.second.b.buffer)),
                 ValueBuffer(value=self.op.output.value),
                 *self.epilogue.buffers,

@@ -125,13 +125,14 @@ class Ahead:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Excess:
-    """What the words of a panel leave out, as steps of its own (gemm_integer/_excess.py). ``a``: the rows that these multiply;
-    ``offsets``: how many there are, then where each begins in such a row; ``words``: their rows, like those of b."""
+class Listed:
+    """Steps that are in a list: what words of a panel leave out (gemm_integer/_excess.py), or all that are not zero
+    (gemm_sparse). ``a``: the rows that these multiply; ``offsets``: how many there are, then where each begins in such a row;
+    ``rows``: of b, one after the other."""
 
     a: Matrix
     offsets: Pointer
-    words: Pointer
+    rows: Pointer
 
 
 def lines_of_iteration(tile: Tile, elements_of_line: int) -> int:
@@ -170,23 +171,24 @@ def accumulate(
     ahead: Ahead | None = None,
     start: Matrix | None = None,
     whole_iterations: bool = False,
-    excess: Excess | None = None,
+    listed: Listed | None = None,
 ) -> list[list[Rvalue]]:
     """Emit the loops; returns the sums by row and vector. ``depth``: steps of k, known to be a multiple of ``unroll`` with
     ``whole_iterations``; ``count``: b has only so many columns from its pointer on; ``start``: what the sums start from (rows and
-    columns at stride 1), zero without it."""
+    columns at stride 1), zero without it; ``listed``: further steps."""
     zero = Const(f32(tile.lanes), 0.0) if tile.sums is DType.F32 else Const(i32(tile.lanes), 0)
     sums = [[[block.variable("c", zero) for _ in range(tile.vectors)] for _ in range(tile.rows)] for _ in range(tile.phases)]
     if start is not None:
         for i, row in enumerate(sums[0]):
             for j, c in enumerate(row):
                 block.assign(c, block.load(start.pointer, index(i) * start.row + j * tile.lanes, tile.lanes))
-    _steps(block, tile, a, b, sums, depth, count, ahead, whole_iterations)
-    if excess is not None:
-        with block.loop("more", 0, block.let("number", block.load(excess.offsets, 0))) as more:
-            moved = Offset(excess.a.pointer, block.let("at", block.load(excess.offsets, more + 1)))
-            words = Matrix(pointer=Offset(excess.words, more * b.row), row=b.row, step=b.step)
-            _step(block, tile, replace(excess.a, pointer=moved), words, sums[0], index(0), None)
+    if depth != index(0):
+        _steps(block, tile, a, b, sums, depth, count, ahead, whole_iterations)
+    if listed is not None:
+        with block.loop("more", 0, block.let("number", block.load(listed.offsets, 0))) as more:
+            moved = Offset(listed.a.pointer, block.let("at", block.load(listed.offsets, more + 1)))
+            rows = Matrix(pointer=Offset(listed.rows, more * b.row), row=b.row, step=b.step)
+            _step(block, tile, replace(listed.a, pointer=moved), rows, sums[0], index(0), None)
     for phase in range(1, tile.phases):
         for row, others in zip(sums[0], sums[phase], strict=True):
             for c, d in zip(row, others, strict=True):

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from xyntra_ep.tracea.core_ir.dims import Size, ceildiv
 from xyntra_ep.tracea.core_ir.dtypes import DType
-from xyntra_ep.tracea.kernels.cpu.gemm._columns import ExcessCode, PanelLayout
+from xyntra_ep.tracea.kernels.cpu.gemm._columns import ExcessCode, ListedCode, PanelLayout
 from xyntra_ep.tracea.kernels.cpu.gemm._finish import SharedFinish
 from xyntra_ep.tracea.kernels.cpu.gemm._parts import Partial, Parts
 from xyntra_ep.tracea.kernels.cpu.gemm._rows import TileFamily
@@ -36,8 +36,8 @@ _MASKED = frozenset({DType.F32, DType.BF16})  # what AVX-512 loads and stores un
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TileCode:
     """``a_row``: from one row of a to the next, where it is read; ``steps`` of k, perhaps in ``parts``; ``fetch``: a tile also
-    fetches panels. ``shared_finish``: what to leave the epilogue to, with parts always. ``excess``: where a step is a
-    clamped word."""
+    fetches panels. ``shared_finish``: what to leave the epilogue to, with parts always. ``listed``: where
+    there are steps in lists, too, or these alone."""
 
     kernel: KernelBuilder
     shape: GemmShape
@@ -50,7 +50,7 @@ class TileCode:
     out: Var
     epilogue: Epilogue
     shared_finish: SharedFinish | None
-    excess: ExcessCode | None = None
+    listed: ExcessCode | ListedCode | None = None
 
     def family(self, wide: Tile, sizes: Sequence[int], among_others: bool, name: str = "") -> TileFamily:
         """f(a, w, [following, pace], batch..., row, column), for each of the ``sizes``. With parts: f(a, w, [following, pace],
@@ -166,8 +166,8 @@ class TileCode:
         def whole(count: Rvalue | None) -> None:
             in_loop = None if layout.padded else count
             if partial is None:
-                excess = None if self.excess is None else self.excess.at(block, tile, at)
-                sums = accumulate(block, tile, a, b, param(self.steps), count=in_loop, ahead=ahead, excess=excess)
+                listed = None if self.listed is None else self.listed.at(block, tile, a, b, at)
+                sums = accumulate(block, tile, a, b, param(self.steps), count=in_loop, ahead=ahead, listed=listed)
                 self._finish(block, tile, sums, at, count)
                 return
             assert self.parts is not None

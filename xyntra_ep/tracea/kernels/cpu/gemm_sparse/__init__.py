@@ -1,0 +1,4 @@
+"""Products that leave out zeros of constant weights.
+
+Gemm -> semantic IR
+"""
