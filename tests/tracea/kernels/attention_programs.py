@@ -22,7 +22,8 @@ class AttentionCase:
     """``layout``: how q, k, v and the result lie, as axes of (batch, head, row, d) from the outermost. ``shared``: k and v have
     one head for all. ``masks``: row, full, bool, bias (by head), relative (gathered by distance), causal (by ``past`` and
     ``masked``), added (the same as a number that is added), ends (row s sees ``window`` columns, 0: all, up to s mod
-    ``queries`` + what is read for its batch: one of ``lasts``). ``symbolic``: of b, s and t, those that the program names."""
+    ``queries`` + what is read for its batch: one of ``lasts``), window (row s sees the columns after s - ``window`` up to s +
+    ``past``). ``symbolic``: of b, s and t, those that the program names."""
 
     b: int = 1
     h: int = 2
@@ -167,9 +168,32 @@ class _Builder:
                     if case.window:
                         begins = call("lt", call("sub", last, const(case.window)), axis(3))
                         score = call("where", begins, score, const(case.masked))
+                case "window":
+                    first = call("sub", axis(2), const(case.window))
+                    seen = call("and", call("le", axis(3), call("add", axis(2), size(case.past))), call("lt", first, axis(3)))
+                    score = call("where", seen, score, const(case.masked))
+                case "blocks" | "added blocks":
+                    score = self.blocks(inputs, b, s, t, score, is_added=mask != "blocks")
+                case "padding":
+                    seen_columns = np.arange(case.t) < np.asarray(case.lasts)[:, None]
+                    j = self.more(inputs, (b, t), seen_columns, DType.BOOL)
+                    score = call("where", load(j, axis(0), axis(3), dtype=DType.BOOL), score, const(case.masked))
                 case "added":
                     score = call("add", score, self.causal(const(0.0)))
         return score
+
+    def blocks(self, inputs: list[Operand], b: Size, s: Size, t: Size, score: Expr, *, is_added: bool) -> Expr:
+        """A table of squares of ``window``, a third of which are seen, and those of the diagonal."""
+        case, side = self.case, self.case.window
+        tiles = self.rng.random((case.b, 1, -(-case.s // side), -(-case.t // side))) < 1 / 3
+        for i in range(min(tiles.shape[2:])):
+            tiles[:, :, i, i] = True
+        seen = tiles.repeat(side, axis=2)[:, :, : case.s].repeat(side, axis=3)[..., : case.t]
+        if is_added:
+            j = self.more(inputs, (b, 1, s, t), np.where(seen, 0, case.masked).astype(np.float32))
+            return call("add", score, load(j, axis(0), const(0), axis(2), axis(3), dtype=DType.F32))
+        j = self.more(inputs, (b, 1, s, t), seen, DType.BOOL)
+        return call("where", load(j, axis(0), const(0), axis(2), axis(3), dtype=DType.BOOL), score, const(case.masked))
 
     def causal(self, score: Expr) -> Expr:
         last = call("add", axis(2), size(self.case.past))

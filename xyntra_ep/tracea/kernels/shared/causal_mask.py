@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 
-from xyntra_ep.tracea.core_ir.dims import Size
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.expr import Expr, call
 from xyntra_ep.tracea.kernels.shared.column_bounds import Bound, Bounds, bound_of
@@ -34,11 +33,6 @@ class CausalMask:
     limit: float | None = None
 
     @property
-    def reach(self) -> Size | None:
-        """Where row s sees the columns below s + a size and that is all, the size."""
-        return self.bounds.reach
-
-    @property
     def hides_surely(self) -> bool:
         """Whether what is masked has no weight, whatever the scores of other columns are."""
         return self.masked == -math.inf and self.limit is None
@@ -47,11 +41,11 @@ class CausalMask:
         return str(self.bounds)
 
 
-def find_causal(score: Expr, *, plain: bool = False) -> CausalMask | None:
+def find_causal(score: Expr) -> CausalMask | None:
     """The mask of ``where(column <= row + ..., x, number)``, written with < or <=, either way round. Other conditions may be
-    beside it, or around it where they put the same number. ``plain``: for those who know nothing but ``reach``."""
+    beside it, or around it where they put the same number."""
     for seen in (True, False):
-        level = _level(score, seen)
+        level = where_number(score, seen)
         if level is None:
             continue
         number = level[0]
@@ -59,13 +53,13 @@ def find_causal(score: Expr, *, plain: bool = False) -> CausalMask | None:
         begins: list[Bound] = []
         hidden: list[tuple[list[Expr], bool]] = []  # conditions that stay, from the outermost on
         x = score
-        while (level := _level(x, seen) or _level(x, not seen)) is not None and level[0] is number:
+        while (level := where_number(x, seen) or where_number(x, not seen)) is not None and level[0] is number:
             _, condition, x, says_seen = level
-            parts = _operands(condition, "and" if says_seen else "or")
+            parts = operands_of(condition, "and" if says_seen else "or")
             rest = []
             for part in parts:
                 bound = bound_of(part, says_seen)
-                if bound is None or (plain and (not bound[1].is_plain or bound[0] or ends)):
+                if bound is None:
                     rest.append(part)
                 else:
                     (begins if bound[0] else ends).append(bound[1])
@@ -78,7 +72,7 @@ def find_causal(score: Expr, *, plain: bool = False) -> CausalMask | None:
     return None
 
 
-def _level(score: Expr, seen: bool) -> tuple[Expr, Expr, Expr, bool] | None:
+def where_number(score: Expr, seen: bool) -> tuple[Expr, Expr, Expr, bool] | None:
     """(number, condition, x, ``seen``) of a choice between x and a number: x where the condition holds, or where it does not. Of
     two numbers the lower one masks."""
     if score.kind != "call" or score.attr != "where":
@@ -90,7 +84,7 @@ def _level(score: Expr, seen: bool) -> tuple[Expr, Expr, Expr, bool] | None:
     return number, condition, x, seen
 
 
-def find_causal_sum(score: Expr, depth: int, *, plain: bool = False) -> CausalMask | None:
+def find_causal_sum(score: Expr, depth: int) -> CausalMask | None:
     """As ``find_causal``, where the number may also be added to a score of ``depth`` products that nothing else is known of.
 
     >>> from xyntra_ep.tracea.core_ir.expr import acc, axis, call, const
@@ -98,21 +92,21 @@ def find_causal_sum(score: Expr, depth: int, *, plain: bool = False) -> CausalMa
     >>> find_causal_sum(call("add", call("mul", acc(), const(0.125)), hidden), 64)
     CausalMask(visible=mul(acc0, 0.125), bounds=Bounds(ends=(Bound(query=i2, offset=1),), begins=()), masked=-10000.0, limit=16.0)
     """
-    found = find_causal(score, plain=plain)
-    terms = _operands(score, "add")
+    found = find_causal(score)
+    terms = operands_of(score, "add")
     if found is not None or len(terms) == 1:
         return found
     for i, term in enumerate(terms):
-        mask = find_causal(term, plain=plain)
+        mask = find_causal(term)
         others = reduce(lambda a, b: call("add", a, b), terms[:i] + terms[i + 1 :])
-        if mask is None or (limit := _limit(others, mask.masked, depth)) is None:
+        if mask is None or (limit := limit_of(others, mask.masked, depth)) is None:
             continue
         nothing = mask.visible.kind == "const" and mask.visible.attr == 0
         return replace(mask, visible=others if nothing else call("add", others, mask.visible), limit=limit)
     return None
 
 
-def _limit(x: Expr, masked: float, depth: int) -> float | None:
+def limit_of(x: Expr, masked: float, depth: int) -> float | None:
     """The largest power of two up to which elements of q and k leave ``x`` below a quarter of what is masked."""
     most = min(abs(masked) / 4, _HUGE)
     powers = (2.0**e for e in range(_LARGEST, -1, -1))
@@ -149,8 +143,8 @@ def _under(conditions: Sequence[Expr], x: Expr, number: Expr, seen: bool) -> Exp
     return x
 
 
-def _operands(condition: Expr, name: str) -> list[Expr]:
+def operands_of(condition: Expr, name: str) -> list[Expr]:
     """Of a condition that joins others by ``name``, all of them."""
     if condition.kind != "call" or condition.attr != name:
         return [condition]
-    return [e for a in condition.args for e in _operands(a, name)]
+    return [e for a in condition.args for e in operands_of(a, name)]

@@ -13,7 +13,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import reduce
 
-from xyntra_ep.tracea.core_ir.dims import Size, known_nonnegative
+import numpy as np
+from numpy.typing import NDArray
+
+from xyntra_ep.tracea.core_ir.dims import Size, known_nonnegative, typical
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.expr import Expr, axis, call, const, size, walk
 
@@ -30,9 +33,14 @@ class Bound:
     query: Expr | None
     offset: Expr
 
-    @property
-    def is_plain(self) -> bool:
-        return self.query is ROW and self.offset.kind in ("const", "size")
+    def typical(self, rows: int, columns: int) -> NDArray[np.int64]:
+        """Of each row. What is read is taken for the number of columns that were there before the queries."""
+        period = rows if self.query is None or self.query is ROW else typical(self.query.args[1].attr)
+        row = np.arange(rows) % max(1, period) if self.query is not None else np.zeros(rows, np.int64)
+        is_known = self.offset.kind in ("const", "size")
+        read = 0 if is_known else columns - period
+        known = self.offset if is_known else self.offset.args[-1] if self.offset.attr == "add" else const(0)
+        return row + (read + (typical(known.attr) if known.kind in ("const", "size") else 0))
 
     def __str__(self) -> str:
         if self.query is None:
@@ -47,23 +55,25 @@ class Bounds:
     ends: tuple[Bound, ...] = ()
     begins: tuple[Bound, ...] = ()
 
-    @property
-    def reach(self) -> Size | None:
-        """Of a single end, a size behind the row."""
-        if self.begins or len(self.ends) != 1 or not self.ends[0].is_plain:
-            return None
-        reach: Size = self.ends[0].offset.attr
-        return reach
+    def spans(self, rows: int, columns: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The columns [begin, end) of each row, as far as they are known (`Bound.typical`)."""
+        begins = [np.zeros(rows, np.int64), *(b.typical(rows, columns) for b in self.begins)]
+        ends = [np.full(rows, columns), *(b.typical(rows, columns) for b in self.ends)]
+        begin = np.minimum(reduce(np.maximum, begins), columns)
+        return begin, np.maximum(np.clip(reduce(np.minimum, ends), 0, columns), begin)
+
+    def share(self, rows: Size, columns: Size) -> float:
+        """Of the scores, those that are seen, at typical sizes."""
+        m, n = typical(rows), typical(columns)
+        if not (self.ends or self.begins) or not m or not n:
+            return 1.0
+        begin, end = self.spans(m, n)
+        return float((end - begin).mean()) / n
 
     def without_idle(self, columns: Size) -> Bounds:
         """Without ends that are known to hide none of so many columns from any row."""
         ends = (e for e in self.ends if e.offset.kind not in ("const", "size") or not known_nonnegative(e.offset.attr - columns))
         return replace(self, ends=tuple(ends))
-
-    @property
-    def follow_rows(self) -> bool:
-        """Whether later rows see further than earlier ones."""
-        return any(end.query is not None for end in self.ends)
 
     def __str__(self) -> str:
         below = [f"below {end}" for end in self.ends]

@@ -24,7 +24,6 @@ from xyntra_ep.tracea.core_ir.ops import Attention
 from xyntra_ep.tracea.kernels.cpu.attention._few_tiles import FewProducts, FewSums
 from xyntra_ep.tracea.kernels.cpu.attention._scores import Scores
 from xyntra_ep.tracea.kernels.cpu.attention._shape import FEW, PASS_COLUMNS, AttentionShape, shape_of
-from xyntra_ep.tracea.kernels.cpu.attention._sight import Sight
 from xyntra_ep.tracea.kernels.cpu.attention._softmax import (
     LOWEST,
     RowStates,
@@ -42,6 +41,7 @@ from xyntra_ep.tracea.kernels.cpu.shared.row_parts import rows_of_block
 from xyntra_ep.tracea.kernels.shared.address import address
 from xyntra_ep.tracea.kernels.shared.epilogue import Epilogue
 from xyntra_ep.tracea.kernels.shared.index import Group
+from xyntra_ep.tracea.kernels.shared.sight import Sight
 from xyntra_ep.tracea.kernels.variant import BuildContext, KernelCall, TempBuffer, ValueBuffer
 from xyntra_ep.tracea.semantic_ir.builder import KernelBuilder
 from xyntra_ep.tracea.semantic_ir.nodes import (
@@ -149,7 +149,7 @@ class _Attend:
         self.partial = _Partial(shape=shape, parts=parts)
         kept = [] if parts == 1 else [self.partial.sums, self.partial.states]
         self.kept = [k.buffer(buffer.name, DType.F32, writable=True) for buffer in kept]
-        self.sight = Sight(k, shape)
+        self.sight = Sight(k, shape.op, shape.bounds, shape.tile.columns)
         self.scores = Scores(k, shape, self.sight)
         operands = (ValueBuffer(value=o.value) for o in (shape.q, shape.k, shape.v))
         self.buffers: list[ValueBuffer | TempBuffer] = [*operands, self.output.buffer, *kept]
@@ -169,10 +169,11 @@ class _Attend:
             self.unit, self.head = unit, [batch, head]
             self.first, self.count = rows_of_block(k, shape.rows, rows, index(0))
             self.sight.enter(self.head, self.first, self.count)
+            seen = self.sight.columns()
             self.scores.enter(self.head, self.first, self.weights)
             self.states.reset()
             self.products.copy_query(Offset(self.q, k.let("q_at", address(k, shape.q, self.head))), self.count, self.query)
-            Sweep(k, shape, self).emit_part(self.sight.block, part, self.parts)
+            Sweep(k, shape, self).emit_part(seen, part, self.parts)
         kernel, params = k.finish()
         return KernelCall(
             kernel=kernel,
@@ -270,7 +271,7 @@ def _combine(partial: _Partial, factor: float, context: BuildContext) -> KernelC
 
 
 def _cost(shape: AttentionShape, context: BuildContext) -> Size:
-    """The arithmetic at the machine's peak, half as much again for softmax and sums of lanes; or memory."""
-    columns = product([*shape.batch, shape.columns]) * (shape.depth + shape.width)
+    """The arithmetic at the machine's peak, half as much again for softmax and sums of lanes; or memory. Of what is seen."""
+    columns = product([*shape.batch, shape.columns]) * (shape.depth + shape.width) * shape.sixteenths // 16
     flops, read = 3 * shape.rows * columns, 4 * columns
     return smax(flops // max(1, int(context.caps.fma_gflops)), read // max(1, int(context.caps.dram_gbs)))

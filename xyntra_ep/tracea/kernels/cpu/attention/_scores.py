@@ -10,11 +10,11 @@ from collections.abc import Sequence
 
 from xyntra_ep.tracea.core_ir.expr import Expr
 from xyntra_ep.tracea.kernels.cpu.attention._shape import AttentionShape
-from xyntra_ep.tracea.kernels.cpu.attention._sight import Sight, Span
 from xyntra_ep.tracea.kernels.shared.column_bounds import Bounds
 from xyntra_ep.tracea.kernels.shared.epilogue import Epilogue
 from xyntra_ep.tracea.kernels.shared.index import Group
 from xyntra_ep.tracea.kernels.shared.score_multiple import multiple_of
+from xyntra_ep.tracea.kernels.shared.sight import Sight, Span
 from xyntra_ep.tracea.kernels.variant import ValueBuffer
 from xyntra_ep.tracea.semantic_ir.builder import KernelBuilder
 from xyntra_ep.tracea.semantic_ir.nodes import (

@@ -7,10 +7,12 @@ from dataclasses import dataclass, replace
 
 from xyntra_ep.tracea.core_ir.dims import Size, ceildiv, lt
 from xyntra_ep.tracea.core_ir.dtypes import DType
+from xyntra_ep.tracea.core_ir.expr import walk
 from xyntra_ep.tracea.core_ir.ops import Attention, Operand
 from xyntra_ep.tracea.kernels.cpu.gemm._tile import Tile
 from xyntra_ep.tracea.kernels.shared.causal_mask import CausalMask, find_causal, find_causal_sum
 from xyntra_ep.tracea.kernels.shared.column_bounds import Bounds
+from xyntra_ep.tracea.kernels.shared.mask_table import MaskTable, find_table
 from xyntra_ep.tracea.kernels.variant import BuildContext
 
 # Columns of k that one pass holds: 12 rows of scores stay in L1. More columns take several passes with a running maximum.
@@ -25,6 +27,7 @@ class AttentionShape:
     tile: Tile
     causal: CausalMask | None
     groups: int = 1  # of a tile's rows, in a block
+    table: MaskTable | None = None
 
     @property
     def q(self) -> Operand:
@@ -100,21 +103,41 @@ class AttentionShape:
 
     @property
     def is_single_pass(self) -> bool:
-        """Whether one pass is known to see all columns that count. Of a causal mask that is finite, or added, it may turn out
+        """Whether one pass is known to see all columns that count. Of a mask that is finite, or added, it may turn out
         otherwise."""
-        return isinstance(self.columns, int) and self.columns <= self.pass_columns and not self.may_see_more
+        one = isinstance(self.columns, int) and self.columns <= self.pass_columns
+        return one and self.table is None and not self.may_see_more
 
     @property
     def may_see_more(self) -> bool:
-        """Whether columns that a causal mask hides may have weight after all: its number is finite, or added."""
-        if self.causal is None or self.causal.bounds == Bounds():
+        """Whether columns that a mask hides may have weight after all: its number is finite, or added."""
+        if self.table is not None:
+            return self.limit is not None or not math.isinf(self.masked)
+        if self.causal is None or self.bounds == Bounds():
             return False
         return self.causal.limit is not None or not math.isinf(self.causal.masked)
 
     @property
-    def hides_half(self) -> bool:
-        """Whether a causal mask hides about half of the scores."""
-        return self.causal is not None and self.causal.bounds.follow_rows
+    def masked(self) -> float:
+        """What a hidden score is at most, as long as no element of q and k is over the ``limit``, where there is one."""
+        if self.table is not None:
+            return self.table.masked
+        assert self.causal is not None
+        return self.causal.masked if self.causal.limit is None else 0.75 * self.causal.masked
+
+    @property
+    def limit(self) -> float | None:
+        mask = self.causal if self.table is None else self.table
+        return None if mask is None else mask.limit
+
+    @property
+    def bounds(self) -> Bounds:
+        return Bounds() if self.causal is None else self.causal.bounds
+
+    @property
+    def sixteenths(self) -> int:
+        """Of the scores, how many are computed."""
+        return max(1, round(16 * self.bounds.share(self.rows, self.columns)))
 
     @property
     def packs_v(self) -> Size:
@@ -132,8 +155,8 @@ class AttentionShape:
 
 
 def shape_of(op: Attention, tile: Tile, context: BuildContext, *, looks: bool = False) -> AttentionShape:
-    """``looks``: the kernel can look through packed columns of k, which masks that are added to scores take. Strict kernels leave
-    out nothing: NaN and infinity in what a mask hides show."""
+    """``looks``: the kernel can look through packed columns of k, which masks that are added to scores take, and goes by lists of
+    tiles. Strict kernels leave out nothing: NaN and infinity in what a mask hides show."""
     shape = AttentionShape(op=op, tile=tile, causal=None)
     if context.strict:
         return shape
@@ -141,4 +164,16 @@ def shape_of(op: Attention, tile: Tile, context: BuildContext, *, looks: bool = 
         mask = find_causal_sum(op.score, shape.depth)
     else:
         mask = find_causal(op.score)
-    return replace(shape, causal=None if mask is None else replace(mask, bounds=mask.bounds.without_idle(shape.columns)))
+    causal = None if mask is None else replace(mask, bounds=mask.bounds.without_idle(shape.columns))
+    return replace(shape, causal=causal, table=_table_of(shape, context) if looks else None)
+
+
+def _table_of(shape: AttentionShape, context: BuildContext) -> MaskTable | None:
+    """A mask whose tiles are worth a list: there is more than one pass, and many products for each of its elements."""
+    if (isinstance(shape.columns, int) and shape.columns <= shape.pass_columns) or not isinstance(shape.depth, int):
+        return None
+    table = find_table(shape.op.score, shape.depth if shape.packs != 0 else None)
+    if table is None or shape.rows == 1:
+        return None
+    reads = {shape.op.inputs[e.attr].value for e in walk(table.seen) if e.kind == "load"}
+    return table if 1 not in table.axes or all(map(context.is_constant, reads)) else None

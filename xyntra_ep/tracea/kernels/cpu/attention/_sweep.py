@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
 from xyntra_ep.tracea.core_ir.dims import Size
 from xyntra_ep.tracea.kernels.cpu.attention._shape import AttentionShape
-from xyntra_ep.tracea.kernels.cpu.attention._sight import Span
 from xyntra_ep.tracea.kernels.cpu.attention._softmax import RowStates
+from xyntra_ep.tracea.kernels.shared.sight import Span, chosen
 from xyntra_ep.tracea.semantic_ir.builder import KernelBuilder
-from xyntra_ep.tracea.semantic_ir.nodes import Rvalue, Select, binary, index, le, lt, vmax, vmin
+from xyntra_ep.tracea.semantic_ir.nodes import Rvalue, binary, index, le, lt, vmax, vmin
 
 
 class Block(Protocol):
@@ -30,58 +30,79 @@ class Block(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ranges:
+    """Of columns, by number, ``at`` gives (begin, end): first those that a block sees, ``seen`` of them, then those that are
+    hidden from it, ``hidden``, of which ``some`` says whether any has columns at all."""
+
+    seen: Rvalue
+    hidden: Rvalue
+    some: Rvalue
+    at: Callable[[Rvalue], tuple[Rvalue, Rvalue]]
+
+
+def ranges_of(k: KernelBuilder, shape: AttentionShape, seen: Span) -> Ranges:
+    """Of a block that sees one range."""
+    low, high = ends_of(k, shape, seen)
+    columns = k.param(shape.columns)
+    hidden = [(high, columns)] * (seen.end is not None) + [(index(0), low)] * (seen.begin is not None)
+    begins, ends = zip((low, high), *hidden, strict=True)
+    some = [lt(begin, end) for begin, end in hidden] or [index(0)]
+    return Ranges(
+        seen=index(1),
+        hidden=index(len(hidden)),
+        some=some[0] if len(some) == 1 else some[0] | some[1],
+        at=lambda j: (k.let("begin", chosen(j, begins)), k.let("end", chosen(j, ends))) if hidden else (low, high),
+    )
+
+
+def ends_of(k: KernelBuilder, shape: AttentionShape, seen: Span) -> tuple[Rvalue, Rvalue]:
+    return index(0) if seen.begin is None else seen.begin, k.param(shape.columns) if seen.end is None else seen.end
+
+
 @dataclass(frozen=True, slots=True)
 class Sweep:
-    """``large``: whether scores of columns within a range may be anything, where masks are added."""
+    """``large``: whether scores of the columns that are hidden may be anything, where masks are added."""
 
     k: KernelBuilder
     shape: AttentionShape
     block: Block
-    large: Callable[[Sequence[tuple[Rvalue, Rvalue]]], Rvalue] | None = None
+    large: Callable[[Ranges], Rvalue] | None = None
 
-    def emit(self, seen: Span) -> None:
-        """All passes of a block that sees what is ``seen``."""
+    def emit(self, ranges: Ranges) -> None:
+        """All passes of a block over what it sees, and where it turns out that the rest may have weight, over that."""
         k, shape, block = self.k, self.shape, self.block
-        columns = k.param(shape.columns)
-        if shape.causal is None:
-            self._passes(index(0), columns)
-            return
-        low, high = self._ends(seen)
         if not shape.may_see_more:
-            self._passes(low, high)
+            if ranges.seen == index(1):
+                self._passes(*ranges.at(index(0)))
+                return
+            with k.loop("range", 0, ranges.seen) as j:
+                self._passes(*ranges.at(j), lambda last: lt(j + 1, ranges.seen), binary("eq", j, 0))
             return
-        masked = shape.causal.masked if shape.causal.limit is None else 0.75 * shape.causal.masked
-        hidden = [(high, columns)] * (seen.end is not None) + [(index(0), low)] * (seen.begin is not None)
-        some = [lt(begin, end) for begin, end in hidden]
-        wanted = k.variable("wanted", index(1))  # whether there is anything to do in the next part
-        with k.loop("part", 0, 1 + len(hidden)) as part, k.when(wanted):  # in sight, then what is hidden
-            begins, ends = zip((low, high), *hidden, strict=True)
-            begin, end = k.let("begin", _chosen(part, begins)), k.let("end", _chosen(part, ends))
+        limit = k.variable("limit", ranges.seen)
+        with k.loop("range", 0, ranges.seen + ranges.hidden) as j, k.when(lt(j, limit)):
 
             def more(last: Rvalue) -> Rvalue:
-                """Whether a hidden part follows the ``last`` pass: it may have weight in some row."""
-                in_sight = k.let("hidden", lt(part, 1) & (some[0] if len(some) == 1 else some[0] | some[1]))
-                weighs = in_sight & block.states.may_weigh(block.count, masked)
-                k.assign(wanted, weighs if len(hidden) == 1 else weighs | binary("eq", part, 1))
-                if self.large is not None:
-                    with k.when(in_sight & last & (1 - wanted)):
-                        k.assign(wanted, self.large(hidden))
-                return wanted
+                """Whether another range follows the ``last`` pass: one that is seen, or a hidden one that may have weight."""
+                with k.when(last & binary("eq", j + 1, ranges.seen) & ranges.some):
+                    weighs = k.variable("weighs", block.states.may_weigh(block.count, shape.masked))
+                    if self.large is not None:
+                        with k.when(1 - weighs):
+                            k.assign(weighs, self.large(ranges))
+                    k.assign(limit, limit + weighs * ranges.hidden)
+                return lt(j + 1, limit)
 
-            self._passes(begin, end, more, binary("eq", part, 0))
+            self._passes(*ranges.at(j), more, binary("eq", j, 0))
 
     def emit_part(self, seen: Span, part: Rvalue, parts: Size) -> None:
         """The passes of one of ``parts`` of nearly the same length of what is ``seen``."""
         k, panel = self.k, self.shape.tile.columns
-        low, high = self._ends(seen)
+        low, high = ends_of(k, self.shape, seen)
         number = k.param(parts)
         share = (high - low + (number - 1)) // number
         each = k.let("share", (share + (panel - 1)) // panel * panel)
         begin = k.let("begin", vmin(low + part * each, high))
         self._passes(begin, k.let("end", vmin(begin + each, high)))
-
-    def _ends(self, seen: Span) -> tuple[Rvalue, Rvalue]:
-        return index(0) if seen.begin is None else seen.begin, self.k.param(self.shape.columns) if seen.end is None else seen.end
 
     def _passes(
         self, begin: Rvalue, end: Rvalue, more: Callable[[Rvalue], Rvalue] | None = None, new: Rvalue | None = None
@@ -104,11 +125,3 @@ class Sweep:
                 block.states.finish()
             first = binary("eq", pass_, 0)
             block.sum(column, here, first if new is None else k.let("first", first & new), last)
-
-
-def _chosen(part: Rvalue, of: Sequence[Rvalue]) -> Rvalue:
-    """Of number ``part``."""
-    chosen = of[-1]
-    for i in range(len(of) - 2, -1, -1):
-        chosen = Select(binary("eq", part, i), of[i], chosen)
-    return chosen

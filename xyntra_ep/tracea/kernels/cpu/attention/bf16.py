@@ -38,14 +38,14 @@ from xyntra_ep.tracea.kernels.cpu.attention._few import build_few
 from xyntra_ep.tracea.kernels.cpu.attention._pack import packed_of
 from xyntra_ep.tracea.kernels.cpu.attention._scores import Scores
 from xyntra_ep.tracea.kernels.cpu.attention._shape import AttentionShape, shape_of
-from xyntra_ep.tracea.kernels.cpu.attention._sight import Sight
 from xyntra_ep.tracea.kernels.cpu.attention._softmax import RowStates, Weighing, normalised
-from xyntra_ep.tracea.kernels.cpu.attention._sweep import Sweep
+from xyntra_ep.tracea.kernels.cpu.attention._sweep import Sweep, ranges_of
 from xyntra_ep.tracea.kernels.cpu.gemm._rows import divide_rows
 from xyntra_ep.tracea.kernels.cpu.gemm._tile import Tile
 from xyntra_ep.tracea.kernels.shared.address import address
 from xyntra_ep.tracea.kernels.shared.epilogue import Epilogue
 from xyntra_ep.tracea.kernels.shared.index import Group
+from xyntra_ep.tracea.kernels.shared.sight import Sight
 from xyntra_ep.tracea.kernels.variant import BuildContext, Config, KernelCall, TempBuffer, ValueBuffer, Variant
 from xyntra_ep.tracea.semantic_ir.builder import KernelBuilder
 from xyntra_ep.tracea.semantic_ir.nodes import (
@@ -95,10 +95,11 @@ def _cost_ns(op: Attention, config: Config, context: BuildContext) -> float:
 
 
 def _cost(shape: AttentionShape, context: BuildContext) -> Size:
-    """The products at the machine's peak, and two vectors of scores in five nanoseconds for the softmax."""
-    scores = product([*shape.batch, shape.rows, shape.columns])
+    """The products at the machine's peak, and two vectors of scores in five nanoseconds for the softmax, of the scores that are
+    computed."""
+    scores = product([*shape.batch, shape.rows, shape.columns]) * shape.sixteenths // 16
     flops = 2 * scores * (shape.depth + shape.width)
-    return (flops // max(1, int(context.caps.bf16_gflops)) + scores // 6) // (2 if shape.hides_half else 1)
+    return flops // max(1, int(context.caps.bf16_gflops)) + scores // 6
 
 
 def _shape(op: Attention, rows: int, context: BuildContext) -> AttentionShape:
@@ -137,7 +138,7 @@ class _Attend:
         self.out = self._buffer("out", shape.op.output.dtype, ValueBuffer(value=shape.op.output.value), writable=True)
         self.keys = self._buffer("keys", DType.BF16, packed_of(keys))
         self.values = self._buffer("values", DType.BF16, packed_of(values))
-        self.sight = Sight(k, shape)
+        self.sight = Sight(k, shape.op, shape.bounds, shape.tile.columns)
         self.finish = Scores(k, shape, self.sight)
         self.products = TileProducts(k, shape) if form == "tiles" else PairProducts(k, shape)
 
@@ -174,10 +175,11 @@ class _Attend:
             self.head = [batch, head]
             self.first, self.count = k.let("first", blocks.start(block)), k.let("count", blocks.rows(block))
             self.sight.enter(self.head, self.first, self.count)
+            ranges = ranges_of(k, shape, self.sight.columns())
             self.finish.enter(self.head, self.first, self.scores)
             self.states.reset()
             self._copy_rows()
-            Sweep(k, shape, self).emit(self.sight.block)
+            Sweep(k, shape, self).emit(ranges)
 
     def _copy_rows(self) -> None:
         """q in bfloat16, zeros past d."""

@@ -31,9 +31,9 @@ from xyntra_ep.tracea.kernels.cpu.attention._large import LargeElements
 from xyntra_ep.tracea.kernels.cpu.attention._pack import pack_keys, pack_values, packed_of
 from xyntra_ep.tracea.kernels.cpu.attention._scores import Scores
 from xyntra_ep.tracea.kernels.cpu.attention._shape import FEW, AttentionShape, shape_of
-from xyntra_ep.tracea.kernels.cpu.attention._sight import Sight
 from xyntra_ep.tracea.kernels.cpu.attention._softmax import RowStates, Weighing
-from xyntra_ep.tracea.kernels.cpu.attention._sweep import Sweep
+from xyntra_ep.tracea.kernels.cpu.attention._sweep import Ranges, Sweep, ranges_of
+from xyntra_ep.tracea.kernels.cpu.attention._tile_list import BlockRows, TileList
 from xyntra_ep.tracea.kernels.cpu.attention._tiles import Products, SumArguments, WeightedSums
 from xyntra_ep.tracea.kernels.cpu.gemm._choice import best_tile, tile_refusal, tile_space
 from xyntra_ep.tracea.kernels.cpu.gemm._tile import Tile
@@ -41,6 +41,7 @@ from xyntra_ep.tracea.kernels.cpu.shared.row_parts import rows_of_block
 from xyntra_ep.tracea.kernels.shared.address import address
 from xyntra_ep.tracea.kernels.shared.epilogue import Epilogue
 from xyntra_ep.tracea.kernels.shared.index import Group
+from xyntra_ep.tracea.kernels.shared.sight import Sight
 from xyntra_ep.tracea.kernels.variant import (
     Axis,
     BuildContext,
@@ -92,8 +93,10 @@ def build(op: Attention, config: Config, context: BuildContext) -> list[KernelCa
         return calls
     keys = pack_keys(shape, context)
     values = pack_values(shape, context) if shape.packs_v != 0 else None
-    attend = _Attend(shape, keys, values, context).call()
-    many = [call for call in (keys, values) if call is not None]
+    tiles = None if shape.table is None else TileList(shape, shape.table, *_blocks(shape))
+    attend = _Attend(shape, keys, values, tiles, context).call()
+    lists = None if tiles is None else tiles.call(context)
+    many = [call for call in (keys, values, lists) if call is not None]
     return [*calls, *many, replace(attend, units=attend.units * shape.packs)]
 
 
@@ -113,24 +116,37 @@ def _groups(shape: AttentionShape) -> int:
     return max(1, min(groups, -(-shape.rows // rows))) if isinstance(shape.rows, int) else groups
 
 
+def _blocks(shape: AttentionShape) -> tuple[Size, BlockRows]:
+    """How many blocks of rows there are, and which rows one of them has."""
+    most = shape.block_rows
+    return ceildiv(shape.rows, most), lambda k, block: rows_of_block(k, shape.rows, most, block)
+
+
 def _tile(config: Config, context: BuildContext) -> Tile:
     lanes = context.caps.lanes
     return Tile(rows=config["rows"], vectors=config["columns"] // lanes, lanes=lanes)
 
 
 def _cost(shape: AttentionShape, context: BuildContext) -> Size:
-    """The arithmetic at the machine's peak, and a quarter for softmax and packing; a causal mask halves it."""
-    scores = product([*shape.batch, shape.rows, shape.columns])
+    """The arithmetic at the machine's peak, and a quarter for softmax and packing, of the scores that are computed."""
+    scores = product([*shape.batch, shape.rows, shape.columns]) * shape.sixteenths // 16
     flops = 2 * scores * (shape.depth + shape.width) * 5 // 4
-    return flops // (max(1, int(context.caps.fma_gflops)) * (2 if shape.hides_half else 1))
+    return flops // max(1, int(context.caps.fma_gflops))
 
 
 # -- the kernel
 
 
 class _Attend:
-    def __init__(self, shape: AttentionShape, keys: KernelCall, values: KernelCall | None, context: BuildContext) -> None:
-        self.shape = shape
+    def __init__(
+        self,
+        shape: AttentionShape,
+        keys: KernelCall,
+        values: KernelCall | None,
+        tiles: TileList | None,
+        context: BuildContext,
+    ) -> None:
+        self.shape, self.tiles = shape, tiles
         self.context = context
         op, tile = shape.op, shape.tile
         k = KernelBuilder(f"xy_attention_{shape.q.dtype}_{tile.rows}x{tile.columns}_{context.caps.isa}")
@@ -144,7 +160,8 @@ class _Attend:
         self.buffers.append(ValueBuffer(value=op.output.value))
         self.packed_keys = self._buffer("keys", DType.F32, packed_of(keys))
         self.packed_values = self._buffer("values", DType.F32, packed_of(values)) if values is not None else None
-        self.sight = Sight(k, shape)
+        self.listed = self._buffer("tiles", DType.I32, tiles.buffer) if tiles is not None else None
+        self.sight = Sight(k, shape.op, shape.bounds, shape.tile.columns)
         self.scores = Scores(k, shape, self.sight)
 
     def _buffer(self, stem: str, dtype: DType, buffer: ValueBuffer | TempBuffer) -> Var:
@@ -178,30 +195,33 @@ class _Attend:
             self.head = [batch, head]
             self.first, self.count = rows_of_block(k, shape.rows, most, block)
             self.sight.enter(self.head, self.first, self.count)
+            if self.tiles is not None and self.listed is not None:
+                ranges = self.tiles.ranges(k, self.listed, self.head, block)
+            else:
+                ranges = ranges_of(k, shape, self.sight.columns())
             self.scores.enter(self.head, self.first, self.weights)
             self.states.reset()
-            looks = shape.causal is not None and shape.causal.limit is not None
-            Sweep(k, shape, self, self._large if looks else None).emit(self.sight.block)
+            Sweep(k, shape, self, None if shape.limit is None else self._large).emit(ranges)
 
     def weigh(self, column: Rvalue, here: Rvalue) -> None:
         self._multiply(column, here)
         self.scores.begin(column)
         self.states.weigh(self.count, here)
 
-    def _large(self, hidden: Sequence[tuple[Rvalue, Rvalue]]) -> Rvalue:
-        """Whether the block's rows of q, or the ``hidden`` columns of k, have an element that is not within the mask's limit."""
-        k, shape, tile, mask = self.k, self.shape, self.shape.tile, self.shape.causal
-        assert mask is not None and mask.limit is not None and isinstance(shape.depth, int)
+    def _large(self, ranges: Ranges) -> Rvalue:
+        """Whether the block's rows of q, or the hidden columns of k, have an element that is not within the mask's limit."""
+        k, shape, tile = self.k, self.shape, self.shape.tile
+        assert shape.limit is not None and isinstance(shape.depth, int)
         lanes = tile.lanes if shape.q.strides[3] == 1 and shape.depth % tile.lanes == 0 else 1
-        rows, keys = LargeElements(k, lanes, mask.limit), LargeElements(k, tile.lanes, mask.limit)
+        rows, keys = LargeElements(k, lanes, shape.limit), LargeElements(k, tile.lanes, shape.limit)
         with k.loop("i", 0, self.count) as i:
             at = self._head(shape.q) + (self.first + i) * k.param(shape.q.strides[2])
             rows.look(k.pointer("row", self.q, at), index(shape.depth), shape.q.strides[3])
-        whole = shape.panels * tile.columns
-        head = self._packed_head(shape.k) * k.param(whole * shape.depth)
-        for begin, end in hidden:
-            end = k.param(whole) if end == k.param(shape.columns) else end  # zeros past the last column
-            keys.look(k.pointer("rest", self.packed_keys, head + begin * shape.depth), (end - begin) * shape.depth)
+        head = self._packed_head(shape.k) * k.param(shape.panels * tile.columns * shape.depth)
+        with k.loop("range", ranges.seen, ranges.seen + ranges.hidden) as j:
+            begin, end = ranges.at(j)
+            whole = (end - begin + (tile.columns - 1)) // tile.columns * tile.columns  # zeros past the last column
+            keys.look(k.pointer("rest", self.packed_keys, head + begin * shape.depth), whole * shape.depth)
         return k.let("large", rows.found | keys.found)
 
     def sum(self, column: Rvalue, here: Rvalue, first: Rvalue, last: Rvalue) -> None:

@@ -25,14 +25,14 @@ from xyntra_ep.tracea.kernels.gpu.attention._fetch import store_row
 from xyntra_ep.tracea.kernels.gpu.attention._space import or_zero
 from xyntra_ep.tracea.kernels.gpu.shared.packets import is_multiple
 from xyntra_ep.tracea.kernels.shared.address import address
-from xyntra_ep.tracea.kernels.shared.causal_mask import CausalMask
 from xyntra_ep.tracea.kernels.shared.epilogue import Epilogue, Here
 from xyntra_ep.tracea.kernels.shared.index import Group
 from xyntra_ep.tracea.kernels.shared.score_multiple import multiple_of
+from xyntra_ep.tracea.kernels.shared.sight import Sight
 from xyntra_ep.tracea.kernels.variant import ValueBuffer
 from xyntra_ep.tracea.semantic_ir.gpu.builder import GpuBuilder
 from xyntra_ep.tracea.semantic_ir.math_library import math_dependencies
-from xyntra_ep.tracea.semantic_ir.nodes import Const, Pointer, Rvalue, Select, Var, f32, lt, vmax, vmin
+from xyntra_ep.tracea.semantic_ir.nodes import Const, Pointer, Rvalue, Select, Var, f32, index, lt, vmax, vmin
 
 LOWEST = float(np.finfo(np.float32).min)
 _WAYS = 4  # a row's scores that are compared side by side, so that none waits for another
@@ -123,12 +123,14 @@ class OnlineSoftmax:
         *batch, number = b.split(block, [*self.op.inputs[0].shape[:2], ceildiv(self.rows, self._tile_rows)])
         return batch, b.let("first", number * self._tile_rows)
 
-    def tiles_in_sight(self, causal: CausalMask, first: Rvalue) -> Rvalue:
-        """How many tiles of columns the block's rows from ``first`` on see."""
-        b, columns = self.b, self._tile_columns
-        assert causal.reach is not None, "a plain mask"
-        sight = b.let("sight", vmax(first + b.param(causal.reach + (self._tile_rows - 1)), 0))
-        return b.let("seen", vmin((sight + (columns - 1)) // columns, b.param(ceildiv(self.columns, columns))))
+    def tiles_in_sight(self, sight: Sight, batch: Sequence[Rvalue], first: Rvalue) -> tuple[Rvalue, Rvalue]:
+        """The first tile of columns that the block's rows from ``first`` on see, and the one behind the last."""
+        b = self.b
+        count: Rvalue = index(self._tile_rows)
+        if not is_multiple(self.rows, self._tile_rows):
+            count = b.let("count", vmin(count, b.param(self.rows) - first))
+        sight.enter(batch, first, count)
+        return sight.panels()
 
     def begin(self, share: Share, batch: Sequence[Rvalue], first: Rvalue) -> None:
         """Rows from ``first`` on, of which nothing is known."""

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from xyntra_ep.tracea.core_ir.dims import Size, ceildiv, eq, product, select, typical
 from xyntra_ep.tracea.core_ir.ops import Attention, NoSoftmax
 from xyntra_ep.tracea.kernels.shared.causal_mask import CausalMask, find_causal_sum
+from xyntra_ep.tracea.kernels.shared.column_bounds import Bounds
 from xyntra_ep.tracea.kernels.variant import Axis, BuildContext
 from xyntra_ep.tracea.semantic_ir.gpu.capabilities import Gpu
 from xyntra_ep.tracea.semantic_ir.nodes import Const, Rvalue, Select, binary, f32
@@ -35,7 +36,17 @@ def heads_of(op: Attention) -> tuple[int, int]:
 
 def causal_of(op: Attention, context: BuildContext) -> CausalMask | None:
     """The mask by which tiles are left out; strict kernels leave out none, so that NaN and infinity in them show."""
-    return None if context.strict else find_causal_sum(op.score, heads_of(op)[0], plain=True)
+    return None if context.strict else find_causal_sum(op.score, heads_of(op)[0])
+
+
+def sure_mask_of(op: Attention, context: BuildContext) -> CausalMask | None:
+    """The mask, if what it hides has no weight whatever else there is: by which those leave out columns that do not look back."""
+    mask = causal_of(op, context)
+    return mask if mask is not None and mask.hides_surely else None
+
+
+def bounds_of(mask: CausalMask | None) -> Bounds:
+    return Bounds() if mask is None else mask.bounds
 
 
 def or_zero(op: Attention, result: Rvalue, weight: Rvalue) -> Rvalue:
@@ -69,9 +80,15 @@ def blocks_of(op: Attention, rows: int) -> Size:
 
 
 def scores_of(op: Attention, rows: int, columns: int, context: BuildContext) -> float:
-    """Of a block, those of its tiles that are computed: a causal mask hides half of them."""
-    seen = 0.5 if causal_of(op, context) is not None else 1.0
+    """Of a block, those of its tiles that are computed."""
+    seen = share_of(op, causal_of(op, context))
     return rows * math.ceil(typical(op.inputs[1].shape[2]) / columns) * columns * seen
+
+
+def share_of(op: Attention, mask: CausalMask | None) -> float:
+    """Of all scores, those that are computed, to a sixteenth."""
+    share = bounds_of(mask).share(op.inputs[0].shape[2], op.inputs[1].shape[2])
+    return max(1, round(16 * share)) / 16
 
 
 def read_ns(op: Attention, gpu: Gpu) -> float:

@@ -16,12 +16,14 @@ from xyntra_ep.tracea.core_ir.dims import Size, ceildiv, lt, product, select, sm
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.ops import Attention, Operand
 from xyntra_ep.tracea.kernels.gpu.attention._fetch import packet_of
-from xyntra_ep.tracea.kernels.gpu.attention._space import heads_of, or_zero
+from xyntra_ep.tracea.kernels.gpu.attention._space import bounds_of, heads_of, or_zero, sure_mask_of
 from xyntra_ep.tracea.kernels.gpu.shared.packets import is_multiple
 from xyntra_ep.tracea.kernels.gpu.shared.sum_parts import Parts
 from xyntra_ep.tracea.kernels.shared.address import address
+from xyntra_ep.tracea.kernels.shared.column_bounds import Bounds
 from xyntra_ep.tracea.kernels.shared.epilogue import Epilogue
 from xyntra_ep.tracea.kernels.shared.index import Group
+from xyntra_ep.tracea.kernels.shared.sight import Sight
 from xyntra_ep.tracea.kernels.variant import BuildContext, TempBuffer
 from xyntra_ep.tracea.semantic_ir.gpu.builder import GpuBuilder
 from xyntra_ep.tracea.semantic_ir.math_library import math_dependencies, math_function
@@ -156,13 +158,14 @@ class SplitCode:
         domain = (*q.shape[:3], k.shape[2])
         groups = [Group(axes=(i,), extents=(extent,)) for i, extent in enumerate(domain)]
         self.scores = Epilogue(b, op.score, op.inputs, domain, groups, lane_group=3)
+        self.sight = Sight(b, op, bounds_of(sure_mask_of(op, context)), tile.step)
 
     def emit(self) -> None:
         b, tile, q = self.b, self.tile, self.op.inputs[0]
         part, *self._batch, block = self.parts.split(b, [*q.shape[:2], ceildiv(q.shape[2], tile.rows)])
-        begin, end = self.parts.range(b, part)
         self._lane, self._group = b.let("lane", b.thread % tile.lanes), b.let("group", b.thread // tile.lanes)
         self._first = b.let("first", block * tile.rows)
+        begin, end = self._part(part)
         self._rows = [b.let("s", vmin(self._first + r, b.param(q.shape[2] - 1))) for r in range(tile.rows)]
         queries = [self._query(row) for row in self._rows]
         zero = Const(f32(1), 0.0)
@@ -182,6 +185,20 @@ class SplitCode:
                 scores = [self._score(row, *of, query) for of in zip(places, inside, keys, strict=True)]
                 self._weigh(scores, values, top, weight, totals)
         self._meet(part, tops, weights, sums)
+
+    def _part(self, part: Rvalue) -> tuple[Rvalue, Rvalue]:
+        """The columns of the part: of all, or of those that the block's rows see, nearly as many for each part."""
+        b, parts, tile = self.b, self.parts, self.tile
+        if self.sight.bounds == Bounds():
+            return parts.range(b, part)
+        count = vmin(index(tile.rows), b.param(self.op.inputs[0].shape[2]) - self._first)
+        self.sight.enter(self._batch, self._first, b.let("count", count))
+        first, last = self.sight.panels()
+        number = b.param(parts.count)
+        share = b.let("share", (last - first + (number - 1)) // number)
+        begin = b.let("begin", vmin(first + part * share, last))
+        end = b.let("end", vmin(begin + share, last))
+        return b.let("from", begin * tile.step), b.let("to", vmin(end * tile.step, b.param(parts.depth)))
 
     def _column(self, start: Pointer, operand: Operand, row: Rvalue) -> list[Rvalue]:
         """The thread's elements of a row of the operand; past its end, others of it."""

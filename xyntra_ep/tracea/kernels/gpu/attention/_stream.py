@@ -21,11 +21,12 @@ from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.ops import Attention, ReduceKind
 from xyntra_ep.tracea.kernels.gpu.attention._fetch import Fetch, TileFetcher, packet_of
 from xyntra_ep.tracea.kernels.gpu.attention._softmax import LOWEST, OnlineSoftmax, Share
-from xyntra_ep.tracea.kernels.gpu.attention._space import blocks_of, causal_of, flops_of
+from xyntra_ep.tracea.kernels.gpu.attention._space import blocks_of, bounds_of, causal_of, flops_of
 from xyntra_ep.tracea.kernels.gpu.shared.block_reduce import block_reduced
 from xyntra_ep.tracea.kernels.gpu.shared.launch import LAUNCH_NS, gpu_of
 from xyntra_ep.tracea.kernels.shared.address import address
 from xyntra_ep.tracea.kernels.shared.loops.reduce import Accumulator
+from xyntra_ep.tracea.kernels.shared.sight import Sight, chosen
 from xyntra_ep.tracea.kernels.variant import BuildContext, KernelCall
 from xyntra_ep.tracea.semantic_ir.gpu.builder import GpuBuilder
 from xyntra_ep.tracea.semantic_ir.gpu.swizzle import TileLayout
@@ -87,6 +88,7 @@ class AttentionStream(ABC):
         self._causal = causal_of(op, context)
         self._subgroup = gpu_of(context).subgroup
         self.softmax = OnlineSoftmax(b, op, out, tile.rows, tile.columns, exponential)
+        self._sight = Sight(b, op, bounds_of(self._causal), tile.columns)
         self._rows, self._columns = self.softmax.rows, self.softmax.columns
 
     # -- for subclasses
@@ -116,7 +118,7 @@ class AttentionStream(ABC):
         kernel, params = self.b.finish()
         return KernelCall(
             kernel=kernel,
-            buffers=self.softmax.buffers,
+            buffers=(*self.softmax.buffers, *self._sight.buffers),
             params=params,
             units=blocks_of(self.op, self._tile.rows),
             cost_ns=flops_of(self.op) // max(1, int(gflops)) + LAUNCH_NS,
@@ -125,43 +127,64 @@ class AttentionStream(ABC):
     def _emit(self) -> None:
         b, tile = self.b, self._tile
         self._batch, self._first = self.softmax.place(b.block)
-        seen, hidden = self._tiles_in_sight()
-        larger = self._larger(seen * tile.columns)  # before there is anything else to keep in registers
+        begin, end = self.softmax.tiles_in_sight(self._sight, self._batch, self._first)
+        hidden = self._hidden(begin, end)
+        larger = self._larger(hidden)  # before there is anything else to keep in registers
         shared = {n: b.shared(n, tile.dtype, self.layout(n).elements, 1 if n == "q" else tile.slots) for n in "qkv"}
         self.arrays: dict[str, Pointer] = dict(shared)  # k and v: of the tile that is computed
         q, k, v = (self._fetcher(name, data, shared[name]) for name, data in zip("qkv", self._data, strict=True))
         self.softmax.begin(self.share, self._batch, self._first)
         q.fetch(self._first, index(0))
         b.commit()
-        with b.when(lt(0, seen)):
-            self._bring(k, v, index(0))
+        with b.when(lt(begin, end)):
+            self._bring(k, v, begin, index(0))
         b.commit()
         self.begin()
-        if hidden is None:
-            self._sweep(k, v, index(0), seen)
+        if not hidden:
+            self._sweep(k, v, begin, end)
         else:
-            end = b.variable("end", seen)
-            with b.loop("part", 0, 2) as part:
-                self._sweep(k, v, b.let("from", part * seen), end)
-                with b.when(lt(part, 1)):
-                    b.assign(end, Select(self._hidden_may_weigh(larger), hidden, seen))
-                    with b.when(lt(seen, end)):
-                        self._bring(k, v, seen)
-                    b.commit()
+            self._sweep_all(k, v, (begin, end), hidden, larger)
         b.wait(0)
         self.softmax.store()
 
+    def _sweep_all(
+        self,
+        k: TileFetcher,
+        v: TileFetcher,
+        seen: tuple[Rvalue, Rvalue],
+        hidden: Sequence[tuple[Rvalue, Rvalue]],
+        larger: Rvalue | None,
+    ) -> None:
+        """The tiles that are ``seen``, and where it turns out that they may weigh, those that are ``hidden``."""
+        b = self.b
+        begin, end = b.variable("begin", seen[0]), b.variable("end", seen[1])
+        weigh = b.variable("weigh", index(0))
+        with b.loop("part", 0, 1 + len(hidden)) as part:
+            self._sweep(k, v, begin, end)
+            with b.when(lt(part, 1)):
+                b.assign(weigh, self._hidden_may_weigh(larger))
+            with b.when(lt(part, len(hidden))):
+                b.assign(begin, chosen(part, [first for first, _ in hidden]))
+                b.assign(end, Select(weigh, chosen(part, [last for _, last in hidden]), begin))
+                b.wait(0)  # of tiles that were empty, too
+                b.barrier()
+                with b.when(lt(begin, end)):
+                    self._bring(k, v, begin, index(0))
+                b.commit()
+
     def _sweep(self, k: TileFetcher, v: TileFetcher, begin: Rvalue, end: Rvalue) -> None:
-        """The tiles of columns from ``begin`` to ``end``; what `_bring` does is under way for the first."""
+        """The tiles of columns from ``begin`` to ``end``; what `_bring` does is under way for the first. They are counted from
+        there, so that which slot has which is known whatever the block sees."""
         b, tile = self.b, self._tile
-        with b.loop("tile", begin, end) as at:
+        count = b.let("count", end - begin)
+        with b.loop("tile", 0, count) as at:
             b.wait(0)
             b.barrier()
-            column = b.let("column", at * tile.columns)
+            column = b.let("column", (begin + at) * tile.columns)
             following = b.let("following", at + 1)
             if tile.slots > 1:
-                with b.when(lt(following, end)):
-                    self._bring(k, v, following)
+                with b.when(lt(following, count)):
+                    self._bring(k, v, begin, following)
                 b.commit()
                 self.arrays |= {"k": k.slot(at), "v": v.slot(at)}
                 self._weigh(column)
@@ -171,17 +194,17 @@ class AttentionStream(ABC):
                 self._weigh(column)
                 b.wait(0)
                 b.barrier()
-                with b.when(lt(following, end)):
-                    self._bring(k, v, following)
+                with b.when(lt(following, count)):
+                    self._bring(k, v, begin, following)
                 b.commit()
             self.sum(self.softmax.sums)
 
     def _weigh(self, column: Rvalue) -> None:
         self.softmax.weigh(self.softmax.scores(self.products(), column, self.softmax.scale), self.keep)
 
-    def _bring(self, k: TileFetcher, v: TileFetcher, at: Rvalue) -> None:
-        """Tile number ``at``: what is copied of it before it is computed."""
-        first = at * self._tile.columns
+    def _bring(self, k: TileFetcher, v: TileFetcher, begin: Rvalue, at: Rvalue) -> None:
+        """Tile number ``at`` from ``begin`` on: what is copied of it before it is computed."""
+        first = (begin + at) * self._tile.columns
         k.fetch(first, at)
         if self._tile.slots > 1:
             v.fetch(first, at)
@@ -197,13 +220,12 @@ class AttentionStream(ABC):
         slots = 1 if name == "q" else self._tile.slots
         return TileFetcher(b, operand, start, fetch, self.layout(name), shared, self._tile.grain, slots)
 
-    def _tiles_in_sight(self) -> tuple[Rvalue, Rvalue | None]:
-        """How many tiles of columns the block's rows see; where others may weigh in what they do not see, how many there are."""
-        count = self.b.param(ceildiv(self._columns, self._tile.columns))
-        if self._causal is None:
-            return count, None
-        seen = self.softmax.tiles_in_sight(self._causal, self._first)
-        return seen, None if self._causal.hides_surely else count
+    def _hidden(self, begin: Rvalue, end: Rvalue) -> list[tuple[Rvalue, Rvalue]]:
+        """The tiles before and behind those that the block's rows see; none where they surely have no weight."""
+        if self._causal is None or self._causal.hides_surely:
+            return []
+        bounds, count = self._causal.bounds, self.b.param(ceildiv(self._columns, self._tile.columns))
+        return [(end, count)] * bool(bounds.ends) + [(index(0), begin)] * bool(bounds.begins)
 
     def _hidden_may_weigh(self, larger: Rvalue | None) -> Rvalue:
         """Whether the score of a hidden column is near enough to the maximum of any row of the block, or a row has none, or some
@@ -220,15 +242,17 @@ class AttentionStream(ABC):
             own.update(Select(binary("lt", 0.0, larger), yes, no))
         return lt(0, Convert(INDEX, block_reduced(b, own, all_, self._subgroup, agreed=True).result(DType.I64)))
 
-    def _larger(self, first: Rvalue) -> Rvalue | None:
+    def _larger(self, hidden: Sequence[tuple[Rvalue, Rvalue]]) -> Rvalue | None:
         """Where a mask is added: 1 where the thread finds an element that is not within the mask's limit, else 0, in the block's
-        rows of q and in those of k from ``first`` on."""
+        rows of q and in those of k in tiles that are ``hidden``."""
         if self._causal is None or self._causal.limit is None:
             return None
         b, limit = self.b, self._causal.limit
         found = b.variable("larger", Const(f32(1), 0.0))
         last = b.let("last", vmin(self._first + self._tile.rows, b.param(self._rows)))
-        for i, begin, end in ((0, self._first, last), (1, first, b.param(self._columns))):
+        columns, each = b.param(self._columns), self._tile.columns
+        keys = [(1, b.let("from", begin * each), b.let("to", vmin(end * each, columns))) for begin, end in hidden]
+        for i, begin, end in ((0, self._first, last), *keys):
             operand = self.op.inputs[i]
             depth, packet = operand.shape[3], packet_of(operand)
             assert isinstance(depth, int)

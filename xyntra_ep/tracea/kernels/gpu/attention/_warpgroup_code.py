@@ -19,10 +19,11 @@ from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.ops import Attention, Operand
 from xyntra_ep.tracea.kernels.gpu.attention._fragment_share import FragmentShare
 from xyntra_ep.tracea.kernels.gpu.attention._softmax import OnlineSoftmax
-from xyntra_ep.tracea.kernels.gpu.attention._space import blocks_of, causal_of, flops_of
+from xyntra_ep.tracea.kernels.gpu.attention._space import blocks_of, bounds_of, flops_of, sure_mask_of
 from xyntra_ep.tracea.kernels.gpu.attention._warpgroup_tiles import ALIGNMENT, BYTES, PANEL, HeadTile, Panels
 from xyntra_ep.tracea.kernels.gpu.shared.launch import LAUNCH_NS, gpu_of
 from xyntra_ep.tracea.kernels.gpu.shared.tensors import coordinate, moving, tensor_view
+from xyntra_ep.tracea.kernels.shared.sight import Sight
 from xyntra_ep.tracea.kernels.variant import BuildContext, KernelCall, TensorView
 from xyntra_ep.tracea.semantic_ir.gpu.fragment_nodes import SIDE
 from xyntra_ep.tracea.semantic_ir.gpu.nodes import Slot
@@ -80,7 +81,9 @@ class WarpgroupCode:
             b.buffer(letter, operand.dtype)
         out = b.buffer("out", op.output.dtype, writable=True)
         self.softmax = OnlineSoftmax(b, op, out, tile.rows, tile.columns, FragmentShare.exponential)
-        self._causal = causal_of(op, context)
+        mask = sure_mask_of(op, context)
+        self._skips = mask is not None
+        self._sight = Sight(b, op, bounds_of(mask), tile.columns)
         operands, panels, slots = op.inputs[:3], (tile.q, tile.k, tile.v), (1, tile.slots, tile.slots)
         self._q, self._k, self._v = (
             _Ring(b, *of, readers=tile.groups) for of in zip("qkv", operands, panels, slots, strict=True)
@@ -96,7 +99,7 @@ class WarpgroupCode:
         kernel, params = self.b.finish()
         return KernelCall(
             kernel=kernel,
-            buffers=self.softmax.buffers,
+            buffers=(*self.softmax.buffers, *self._sight.buffers),
             params=params,
             units=launched,
             cost_ns=flops_of(self.op) // max(1, int(gflops)) + LAUNCH_NS,
@@ -108,27 +111,22 @@ class WarpgroupCode:
             ),
         )
 
-    @property
-    def _skips(self) -> bool:
-        """Whether what a causal mask hides is left out."""
-        return self._causal is not None and self._causal.hides_surely
-
     def _emit(self, blocks: Size, launched: Size) -> None:
         b, tile, softmax = self.b, self.tile, self.softmax
         every = b.param(launched)
         turns = b.rounds("turns", index(1) if self._skips else (b.param(blocks) - b.block + (every - 1)) // every)
-        count = b.param(ceildiv(softmax.columns, tile.columns))
+        self._from: Rvalue = index(0)
+        end = b.param(ceildiv(softmax.columns, tile.columns))
         if self._skips:
-            assert self._causal is not None
-            count = softmax.tiles_in_sight(self._causal, softmax.place(b.block)[1])
-        steps = b.rounds("steps", count)
+            self._from, end = softmax.tiles_in_sight(self._sight, *softmax.place(b.block))
+        steps = b.rounds("steps", end - self._from)
         copying, multiplying = REGISTERS[tile.groups]
         with b.role("copies", 1, copying), b.once(), b.loop("turn", 0, turns) as turn:
             batch, first = softmax.place(b.let("block", b.block + turn * every))
             self._q.fill(turn, batch, first)
             before = b.let("before", turn * steps)
             with b.loop("step", 0, steps) as step:
-                number, column = b.let("number", before + step), b.let("column", step * tile.columns)
+                number, column = b.let("number", before + step), b.let("column", (self._from + step) * tile.columns)
                 self._k.fill(number, batch, column)
                 self._v.fill(number, batch, column)
         with b.role("multiplies", tile.groups, multiplying) as group:
@@ -158,7 +156,7 @@ class WarpgroupCode:
                 self._multiply(dots, q, before)
             b.wait_products(0, dots)
             self._k.free(before)
-            softmax.weigh(softmax.scores(self._by_row(dots), index(0), lambda row, factor: None), keep)
+            softmax.weigh(softmax.scores(self._by_row(dots), self._from * tile.columns, lambda row, factor: None), keep)
             with b.loop("step", 1, steps) as step:
                 number = b.let("number", before + step)
                 with self._in_turn(number):
@@ -171,7 +169,7 @@ class WarpgroupCode:
                 def grown(row: int, factor: Rvalue, factors: Sequence[Var] = factors) -> None:
                     b.assign(factors[row], factor)
 
-                scores = softmax.scores(self._by_row(dots), b.let("column", step * tile.columns), grown)
+                scores = softmax.scores(self._by_row(dots), b.let("column", (self._from + step) * tile.columns), grown)
                 b.wait_products(0, self._sums)
                 self._v.free(number - 1)
                 for row, factor in enumerate(factors):

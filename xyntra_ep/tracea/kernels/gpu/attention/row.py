@@ -1,9 +1,9 @@
 """attention.row: a block for each row of q. Any mask, any layout, any number of columns, any device.
 
-Columns come in chunks of as many as there are threads. A thread multiplies q with one column of k; the block finds the chunk's
-maximum and puts weights relative to the running one into shared memory; then a thread sums some of v's columns over the chunk.
-What was summed before is scaled down where the maximum has grown (Milakov and Gimelshein, "Online normalizer calculation for
-softmax", 2018).
+Columns come in chunks of as many as there are threads; chunks that a mask surely hides from the row are left out. A thread
+multiplies q with one column of k; the block finds the chunk's maximum and puts weights relative to the running one into shared
+memory; then a thread sums some of v's columns over the chunk. What was summed before is scaled down where the maximum has grown
+(Milakov and Gimelshein, "Online normalizer calculation for softmax", 2018).
 
 The maximum leaves NaN out, and a row without any finite score has the lowest float for one: weights are then 0 where a score is
 minus infinity and NaN where it is NaN or infinity, which reaches the sum of weights and by it the whole row, as it must.
@@ -19,17 +19,17 @@ from xyntra_ep.tracea.core_ir.dims import Size, ceildiv, product, typical
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.expr import acc
 from xyntra_ep.tracea.core_ir.ops import Attention, Operand, ReduceKind
-from xyntra_ep.tracea.kernels.gpu.attention._space import STREAM, or_zero, read_ns
+from xyntra_ep.tracea.kernels.gpu.attention._space import STREAM, bounds_of, or_zero, read_ns, share_of, sure_mask_of
 from xyntra_ep.tracea.kernels.gpu.shared.block_reduce import block_reduced
 from xyntra_ep.tracea.kernels.gpu.shared.launch import LAUNCH_NS, estimate_ns, gpu_of, steps_ns
 from xyntra_ep.tracea.kernels.shared.epilogue import Epilogue
 from xyntra_ep.tracea.kernels.shared.index import Group
 from xyntra_ep.tracea.kernels.shared.loops.reduce import Accumulator
+from xyntra_ep.tracea.kernels.shared.sight import Sight
 from xyntra_ep.tracea.kernels.variant import Axis, BuildContext, Config, KernelCall, ValueBuffer, Variant
 from xyntra_ep.tracea.semantic_ir.gpu.builder import GpuBuilder
-from xyntra_ep.tracea.semantic_ir.gpu.capabilities import Gpu
 from xyntra_ep.tracea.semantic_ir.math_library import math_dependencies, math_function
-from xyntra_ep.tracea.semantic_ir.nodes import CallValue, Const, Fma, Offset, Rvalue, Var, f32, lt, vmax, vmin
+from xyntra_ep.tracea.semantic_ir.nodes import CallValue, Const, Fma, Offset, Rvalue, Var, f32, index, lt, vmax, vmin
 
 _LOWEST = float(np.finfo(np.float32).min)
 _EXP = "exp_nonpositive"
@@ -55,17 +55,18 @@ def _default(op: Attention, context: BuildContext) -> Config:
     return {"threads": next((t for t in _THREADS if t >= columns), _THREADS[-1])}
 
 
-def _steps(op: Attention, threads: int, gpu: Gpu) -> Size:
+def _steps(op: Attention, threads: int, context: BuildContext) -> Size:
     """For each column, the loads of k and the sums of v; threads without a column of v wait."""
-    q, k, v = op.inputs[:3]
+    gpu, (q, k, v) = gpu_of(context), op.inputs[:3]
+    sixteenths = int(16 * share_of(op, sure_mask_of(op, context)))
     apart = 1 if gpu.is_cpu or k.strides[2] == 1 else _APART
     width = v.shape[3] if gpu.is_cpu else ceildiv(v.shape[3], threads) * threads
-    return product(q.shape[:3]) * k.shape[2] * (q.shape[3] * apart + width)
+    return product(q.shape[:3]) * k.shape[2] * (q.shape[3] * apart + width) * sixteenths // 16
 
 
 def _cost_ns(op: Attention, config: Config, context: BuildContext) -> float:
     gpu = gpu_of(context)
-    steps = _steps(op, config["threads"], gpu)
+    steps = _steps(op, config["threads"], context)
     # Few rows leave most of the device idle: a row takes as long alone as beside others.
     alone = typical(steps) / max(1, typical(product(op.inputs[0].shape[:3]))) * gpu.units
     return max(estimate_ns(max(typical(steps), int(alone)), gpu), LAUNCH_NS + read_ns(op, gpu) / STREAM)
@@ -78,10 +79,14 @@ def _build(op: Attention, config: Config, context: BuildContext) -> list[KernelC
     return [
         KernelCall(
             kernel=kernel,
-            buffers=(*(ValueBuffer(value=o.value) for o in (*op.inputs[:3], op.output)), *code.scores.buffers),
+            buffers=(
+                *(ValueBuffer(value=o.value) for o in (*op.inputs[:3], op.output)),
+                *code.scores.buffers,
+                *code.sight.buffers,
+            ),
             params=params,
             units=product(op.inputs[0].shape[:3]),
-            cost_ns=steps_ns(_steps(op, config["threads"], gpu_of(context)), gpu_of(context)),
+            cost_ns=steps_ns(_steps(op, config["threads"], context), gpu_of(context)),
         )
     ]
 
@@ -103,6 +108,7 @@ class _RowCode:
         self.columns = b.param(k.shape[2])
         assert isinstance(q.shape[3], int) and isinstance(v.shape[3], int)
         self.depth, self.width = q.shape[3], v.shape[3]
+        self.sight = Sight(b, op, bounds_of(sure_mask_of(op, context)), threads)
         for function in math_dependencies(_EXP, 1):
             b.function(function)
 
@@ -117,7 +123,8 @@ class _RowCode:
         top = b.variable("top", Const(f32(1), _LOWEST))
         total = b.variable("total", Const(f32(1), 0.0))
         sums = [b.variable("sum", Const(f32(1), 0.0)) for _ in range(-(-self.width // threads))]
-        with b.loop("chunk", 0, b.param(ceildiv(self.op.inputs[1].shape[2], threads))) as chunk:
+        self.sight.enter(self.at[:2], self.at[2], index(1))
+        with b.loop("chunk", *self.sight.panels()) as chunk:
             first = b.let("first", chunk * threads)
             score = self._score(row, b.let("t", first + b.thread))
             higher = b.let("higher", vmax(self._meet(ReduceKind.MAX, score), top))

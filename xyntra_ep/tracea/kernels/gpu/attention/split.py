@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from xyntra_ep.tracea.core_ir.dims import lt, product, select, typical
 from xyntra_ep.tracea.core_ir.ops import Attention
-from xyntra_ep.tracea.kernels.gpu.attention._space import read_ns
+from xyntra_ep.tracea.kernels.gpu.attention._space import read_ns, share_of, sure_mask_of
 from xyntra_ep.tracea.kernels.gpu.attention._split_code import WARP, RowEnd, SplitCode, SplitTile, tile_of
 from xyntra_ep.tracea.kernels.gpu.shared.launch import LAUNCH_NS, gpu_of
 from xyntra_ep.tracea.kernels.gpu.shared.sum_parts import Parts
@@ -61,19 +61,20 @@ def _parts(op: Attention, config: Config, gpu: Gpu) -> Parts:
     return _tile(op, config).parts(op, _BLOCKS * gpu.units, config["parts"])
 
 
-def _ns(op: Attention, config: Config, gpu: Gpu) -> float:
+def _ns(op: Attention, config: Config, context: BuildContext) -> float:
     """What reading k and v takes, once for a block's rows, or what is computed of it, on the units that have blocks."""
-    tile, q = _tile(op, config), op.inputs[0]
+    gpu, tile, q = gpu_of(context), _tile(op, config), op.inputs[0]
     each = tile.depth + tile.width + tile.lanes * (_EXCHANGE_STEPS * (tile.lanes.bit_length() - 1) + _SCORE_STEPS)
     scores = typical(product(q.shape[:3]) * op.inputs[1].shape[2])
     blocks = typical(_parts(op, config, gpu).count * tile.blocks(op))
     share = min(1.0, blocks / gpu.units)
     again = typical(tile.blocks(op)) / max(1, typical(product(q.shape[:2])))  # of which most come from the second-level cache
-    return max(read_ns(op, gpu) * max(1.0, again / 2) / _STREAM, 2 * scores * each / (gpu.fma_gflops * _PEAK)) / share
+    seen = share_of(op, sure_mask_of(op, context))
+    return seen * max(read_ns(op, gpu) * max(1.0, again / 2) / _STREAM, 2 * scores * each / (gpu.fma_gflops * _PEAK)) / share
 
 
 def _cost_ns(op: Attention, config: Config, context: BuildContext) -> float:
-    return LAUNCH_NS + _ns(op, config, gpu_of(context))
+    return LAUNCH_NS + _ns(op, config, context)
 
 
 def _build(op: Attention, config: Config, context: BuildContext) -> list[KernelCall]:
@@ -85,10 +86,15 @@ def _build(op: Attention, config: Config, context: BuildContext) -> list[KernelC
     memory = code.end.buffers() if parts.is_cut else ()
     call = KernelCall(
         kernel=kernel,
-        buffers=(*(ValueBuffer(value=o.value) for o in (*op.inputs[:3], op.output)), *memory, *code.scores.buffers),
+        buffers=(
+            *(ValueBuffer(value=o.value) for o in (*op.inputs[:3], op.output)),
+            *memory,
+            *code.scores.buffers,
+            *code.sight.buffers,
+        ),
         params=params,
         units=parts.count * tile.blocks(op),
-        cost_ns=int(_ns(op, config, gpu)) + LAUNCH_NS,
+        cost_ns=int(_ns(op, config, context)) + LAUNCH_NS,
     )
     return [call, _meeting(op, parts)] if parts.is_cut else [call]
 

@@ -13,7 +13,7 @@ from itertools import product
 from xyntra_ep.tracea.core_ir.dims import typical
 from xyntra_ep.tracea.core_ir.ops import Attention
 from xyntra_ep.tracea.kernels.gpu.attention._fetch import packet_of, whole
-from xyntra_ep.tracea.kernels.gpu.attention._space import blocks_of, causal_of, heads_of, no_heads, read_ns
+from xyntra_ep.tracea.kernels.gpu.attention._space import blocks_of, heads_of, no_heads, read_ns, share_of, sure_mask_of
 from xyntra_ep.tracea.kernels.gpu.attention._warpgroup_code import REGISTERS, WarpgroupCode
 from xyntra_ep.tracea.kernels.gpu.attention._warpgroup_tiles import BYTES, HeadTile
 from xyntra_ep.tracea.kernels.gpu.gemm._narrow import HALVES
@@ -83,8 +83,7 @@ def _tile_ns(op: Attention, tile: HeadTile, context: BuildContext) -> float:
     """Blocks one after the other, each as long as its products take on one unit."""
     gpu = gpu_of(context)
     waves = -(-typical(blocks_of(op, tile.rows)) // gpu.units)
-    causal = causal_of(op, context)
-    seen = 0.5 if causal is not None and causal.hides_surely else 1.0
+    seen = share_of(op, sure_mask_of(op, context))
     scores = tile.rows * -(-typical(op.inputs[1].shape[2]) // tile.columns) * tile.columns * seen
     return max(waves * (_BEGIN_NS + scores * _score_ns(tile, gpu) * gpu.units), read_ns(op, gpu))
 
