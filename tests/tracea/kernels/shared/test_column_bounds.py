@@ -78,14 +78,12 @@ def test_bounds_of_masks() -> None:
         call("where", call("or", call("not", causal), call("not", window)), low, acc()),
     ):
         found = find_causal(score)
-        assert found is not None and found.visible is acc() and found.reach is None
-        assert [str(b) for b in found.bounds.ends] == ["s + add(in3[i0], 1)"] and found.bounds.follow_rows
+        assert found is not None and found.visible is acc()
+        assert [str(b) for b in found.bounds.ends] == ["s + add(in3[i0], 1)"]
         assert [str(b) for b in found.bounds.begins] == ["s + -2"]
-        assert find_causal(score, plain=True) is None  # who knows of sizes behind the row only
-    found = find_causal(call("where", call("and", call("and", valid, window), call("le", COLUMN, ROW)), acc(), low), plain=True)
-    assert (
-        found is not None and found.reach == 1 and found.visible is call("where", window, call("where", valid, acc(), low), low)
-    )
+    found = find_causal(call("where", call("and", call("and", valid, window), call("le", COLUMN, ROW)), acc(), low))
+    assert found is not None and found.visible is call("where", valid, acc(), low)
+    assert [str(b) for b in found.bounds.ends] == ["s + 1"] and [str(b) for b in found.bounds.begins] == ["s + -2"]
     future = find_causal(call("where", call("le", COLUMN, ROW), const(-1e9), const(0.0)))  # the lower number masks
     assert future is not None and future.masked == -1e9 and not future.bounds.ends
 

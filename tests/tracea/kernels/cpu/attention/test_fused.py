@@ -17,7 +17,8 @@ from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.expr import Expr, acc, axis, call, const, load
 from xyntra_ep.tracea.core_ir.ops import Attention, NoSoftmax, Operand, Program
 from xyntra_ep.tracea.kernels.cpu.attention.fused import VARIANTS
-from xyntra_ep.tracea.kernels.shared.causal_mask import find_causal, find_causal_sum
+from xyntra_ep.tracea.kernels.shared.causal_mask import CausalMask, find_causal, find_causal_sum
+from xyntra_ep.tracea.kernels.shared.column_bounds import ROW
 from xyntra_ep.tracea.kernels.variant import BuildContext
 from xyntra_ep.tracea.semantic_ir.capabilities import AVX2, AVX512, NEON, SCALAR, Capabilities
 
@@ -254,14 +255,22 @@ def test_reasons_for_refusing() -> None:
     assert variant.admits(with_width(1024), context) == "the head size of v is 1024, not in 1..512"
 
 
+def reach_of(mask: CausalMask | None) -> object:
+    """Where row s sees the columns below s + a size and that is all, the size."""
+    if mask is None or mask.bounds.begins or len(mask.bounds.ends) != 1:
+        return None
+    [end] = mask.bounds.ends
+    return end.offset.attr if end.query is ROW and end.offset.kind in ("const", "size") else None
+
+
 def test_causal_masks_are_recognised() -> None:
     x, hidden = acc(), const(-INF)
     row, column = axis(2), axis(3)
     later = call("add", row, const(4))
 
     def reach(condition: str, *args: object, seen: bool = True) -> object:
-        found = find_causal(call("where", call(condition, *args), *((x, hidden) if seen else (hidden, x))))  # type: ignore[arg-type]
-        return found and found.reach
+        where = call("where", call(condition, *args), *((x, hidden) if seen else (hidden, x)))  # type: ignore[arg-type]
+        return reach_of(find_causal(where))
 
     assert reach("le", column, row) == 1
     assert reach("lt", column, row) == 0
@@ -270,7 +279,7 @@ def test_causal_masks_are_recognised() -> None:
     assert reach("le", row, column, seen=False) == 0
     assert reach("lt", later, column, seen=False) == 5
     assert reach("le", call("sub", column, row), const(2)) == 3
-    assert reach("lt", row, column) is None
+    assert reach("lt", row, column) is None  # what comes after a row: it begins where the row is
     assert reach("le", column, call("mul", row, const(2))) is None
     assert find_causal(call("where", call("le", column, row), x, acc())) is None
     for number in (INF, math.nan):  # hides nothing
@@ -288,7 +297,7 @@ def test_causal_masks_beside_other_conditions() -> None:
         call("where", causal, within, low),
     ):
         found = find_causal(score)
-        assert found is not None and found.masked == -1e4 and found.reach == 1
+        assert found is not None and found.masked == -1e4 and reach_of(found) == 1
         assert found.visible in (within, call("where", seen, within, low))
     hidden = call("where", call("or", call("lt", axis(2), axis(3)), seen), low, x)
     found = find_causal(hidden)
@@ -302,7 +311,7 @@ def test_causal_masks_that_are_added() -> None:
 
     def limit(score: Expr, masked: float, seen: float = 0.0, depth: int = 64) -> float | None:
         found = find_causal_sum(call("add", score, call("where", causal, const(seen), const(masked))), depth)
-        assert found is None or (found.masked == masked and found.reach == 1 and find_causal(score) is None)
+        assert found is None or (found.masked == masked and reach_of(found) == 1 and find_causal(score) is None)
         return None if found is None else found.limit
 
     assert limit(x, -1e4) == 16.0  # 64 * 16 * 16 / 8 = 2048, less than a quarter of it

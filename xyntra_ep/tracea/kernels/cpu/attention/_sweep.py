@@ -48,11 +48,17 @@ def ranges_of(k: KernelBuilder, shape: AttentionShape, seen: Span) -> Ranges:
     hidden = [(high, columns)] * (seen.end is not None) + [(index(0), low)] * (seen.begin is not None)
     begins, ends = zip((low, high), *hidden, strict=True)
     some = [lt(begin, end) for begin, end in hidden] or [index(0)]
+
+    def at(j: Rvalue) -> tuple[Rvalue, Rvalue]:
+        if j == index(0):
+            return low, high
+        return k.let("begin", chosen(j, begins)), k.let("end", chosen(j, ends))
+
     return Ranges(
         seen=index(1),
         hidden=index(len(hidden)),
         some=some[0] if len(some) == 1 else some[0] | some[1],
-        at=lambda j: (k.let("begin", chosen(j, begins)), k.let("end", chosen(j, ends))) if hidden else (low, high),
+        at=at,
     )
 
 
