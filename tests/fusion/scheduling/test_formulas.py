@@ -12,7 +12,7 @@ from tests.support.models.alternatives import OneIsland, one_island
 from tests.support.models.graph_from_model import trace_model
 from tests.support.models.model_text import Array, check, normal, parse
 from xyntra_ep.fusion.schedule import build_program
-from xyntra_ep.fusion.scheduling.formulas import Triangle, triangle
+from xyntra_ep.fusion.scheduling.formulas import Band, band
 from xyntra_ep.tracea.core_ir.dims import Size, evaluate
 from xyntra_ep.tracea.core_ir.ops import Attention
 from xyntra_ep.tracea.kernels.shared.causal_mask import CausalMask, find_causal, find_causal_sum
@@ -56,42 +56,56 @@ def reach_of(mask: CausalMask) -> Size:
     return reach
 
 
-class TestTriangles:
+def again(found: Band, rows: int, columns: int) -> Array:
+    gap = np.arange(columns) - np.arange(rows)[:, None]
+    begin = -rows if found.begin is None else found.begin
+    return np.where((begin <= gap) & (gap < found.end), found.inside, found.outside)
+
+
+class TestBands:
+    def test_along_the_diagonal(self) -> None:
+        for rows, columns in ((6, 6), (4, 9), (9, 4)):
+            for begin in range(2 - rows, columns - 1):
+                for end in range(begin + 1, columns):
+                    table = np.tri(rows, columns, end - 1, dtype=bool) & ~np.tri(rows, columns, begin - 1, dtype=bool)
+                    found, opposite = band(table), band(~table)
+                    assert found == Band(begin=begin, end=end, inside=True, outside=False), (rows, columns, begin, end)
+                    assert opposite == Band(begin=begin, end=end, inside=False, outside=True)
+                    np.testing.assert_array_equal(again(found, rows, columns), table)
+
     def test_where_the_diagonal_may_be(self) -> None:
         for rows, columns in ((4, 4), (3, 7), (7, 3), (1, 5), (5, 1)):
             for k in range(-rows, columns + 1):
                 table = np.tri(rows, columns, k, dtype=bool)
-                found = triangle(table)
+                found = band(table)
                 if table.all() or not table.any():
                     assert found is None
                     continue
                 assert found is not None
-                again = np.where(np.arange(columns) < np.arange(rows)[:, None] + found.reach, found.inside, found.outside)
-                np.testing.assert_array_equal(again, table)
+                np.testing.assert_array_equal(again(found, rows, columns), table)
 
     def test_of_any_two_values(self) -> None:
-        assert triangle(np.where(np.tri(4, dtype=bool), np.float32(0), np.float32(-np.inf))) == Triangle(
-            reach=1, inside=0.0, outside=-np.inf
+        assert band(np.where(np.tri(4, dtype=bool), np.float32(0), np.float32(-np.inf))) == Band(
+            end=1, inside=0.0, outside=-np.inf
         )
-        found = triangle(np.triu(np.ones((4, 4), np.int64), 2))
-        assert found == Triangle(reach=2, inside=0, outside=1)
-        assert triangle(np.where(np.tri(4, dtype=bool), np.float16(np.nan), np.float16(0))) is not None
+        found = band(np.triu(np.ones((4, 4), np.int64), 2))
+        assert found == Band(end=2, inside=0, outside=1)
+        assert band(np.where(np.tri(4, dtype=bool), np.float16(np.nan), np.float16(0))) is not None
 
     def test_what_is_none(self) -> None:
         for place in np.ndindex(4, 5):
             table = np.tri(4, 5, 1, dtype=bool)
             table[place] = not table[place]
-            found = triangle(table)
-            assert found is None or place[0] in (0, 3), place  # a row less or more may be a triangle as well
+            found = band(table)
+            assert found is None or place[0] in (0, 3), place  # a row less or more may be a triangle as well, or a band
             if found is not None:
-                again = np.arange(5) < np.arange(4)[:, None] + found.reach
-                np.testing.assert_array_equal(again, table)
+                np.testing.assert_array_equal(again(found, 4, 5), table)
         signed = np.where(np.tri(4, dtype=bool), np.float32(0), np.float32(1))
         signed[2, 1] = -0.0
-        assert triangle(signed) is None
-        assert triangle(np.zeros((4, 4))) is None
-        assert triangle(np.tri(4)[::-1]) is None
-        assert triangle(np.zeros((0, 4))) is None
+        assert band(signed) is None
+        assert band(np.zeros((4, 4))) is None
+        assert band(np.tri(4)[::-1]) is None
+        assert band(np.zeros((0, 4))) is None
 
 
 class TestTables:
@@ -139,6 +153,21 @@ class TestTables:
     def test_of_rank_two(self) -> None:
         mask, reads = mask_of(attention("w = Where(table, s, low)", table=np.tri(S, dtype=bool)))
         assert mask is not None and reach_of(mask) == 1 and reads == 0
+
+    @pytest.mark.parametrize("past", [0, 4])
+    def test_a_window_before_the_diagonal(self, past: int) -> None:
+        """As a condition, and as numbers that are added."""
+        window = np.tri(16, dtype=bool) & np.triu(np.ones((16, 16), bool), -2)
+        as_numbers = np.where(window, 0, -np.inf).astype(np.float32)
+        for nodes, table in (("w = Where(m, s, low)", window), ("w = Add(s, m)", as_numbers)):
+            island = attention(f"{ROWS} {nodes}", past=past, table=table[None, None])
+            (op,) = island.ops(Attention)
+            mask = find_causal_sum(op.score, D)
+            assert mask is not None and len(op.inputs) == 3
+            [begin], [end] = mask.bounds.begins, mask.bounds.ends
+            sizes = {"d0_2": S + past, "d1_2": S}
+            assert begin.query is ROW and end.query is ROW
+            assert [evaluate(bound.offset.attr, sizes) for bound in (begin, end)] == [past - 2, past + 1]
 
     def test_of_every_head_is_read(self) -> None:
         table = np.stack([np.tri(16, dtype=bool)] * H)[None]

@@ -1,11 +1,13 @@
 """What follows from its place alone: masks and positions, whether a graph computes them or has them as a table.
 
     Slice(bool constant, a lower triangle)[past : past + S, : T]    is    t <= s + past
+    Constant(the columns from 3 before the diagonal up to it)       is    t <= s and s - 3 <= t
     Cast<bool>(Trilu(ones))                                         is    t <= s
     and(t <= s, padding[b, t]), read by every layer                 is    false beyond t <= s
 
 A table has to be read wherever it is asked; a formula is known while kernels are made, which leave out what a causal mask hides.
-A triangle is known by its contents, which are no part of a graph's digest: plans name the constants that they depend on.
+Triangles and bands are known by their contents, which are no part of a graph's digest: plans name the constants that they
+depend on.
 """
 
 from __future__ import annotations
@@ -118,16 +120,15 @@ class Formulas:
             read = self._context.graph.values[leaf.name].read
             assert read is not None, "a constant's elements are known"
             array = read()
-        found = triangle(array.reshape(rows, columns))
-        # Numbers that are no triangle are weights, which are others in each model.
+        found = band(array.reshape(rows, columns))
+        # Numbers that are no band are weights, which are others in each model.
         if leaf.array is None and (found is not None or not t.dtype.is_float):
             self._context.depends.add(leaf.name)
         if found is None:
             return None
-        row, column = E.axis(t.rank - 2), E.axis(t.rank - 1)
-        below = E.call("le", column, E.call("add", row, E.const(found.reach - 1)))
+        holds = found.holds(E.axis(t.rank - 2), E.axis(t.rank - 1))
         inside, outside = (to_float64(np.asarray(x), t.dtype).item() for x in (found.inside, found.outside))
-        return E.call("where", below, E.const(inside, t.dtype), E.const(outside, t.dtype))
+        return E.call("where", holds, E.const(inside, t.dtype), E.const(outside, t.dtype))
 
     # -- edges
 
@@ -214,30 +215,42 @@ class Edge:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Triangle:
-    """Row r is ``inside`` in its first r + ``reach`` columns, ``outside`` after those."""
+class Band:
+    """Row r is ``inside`` in its columns below r + ``end``, of those from r + ``begin`` on if that is given, else ``outside``."""
 
-    reach: int
+    end: int
     inside: Any
     outside: Any
+    begin: int | None = None
+
+    def holds(self, row: Expr, column: Expr) -> Expr:
+        """Whether an element is inside."""
+        below = E.call("le", column, E.call("add", row, E.const(self.end - 1)))
+        if self.begin is None:
+            return below
+        return E.call("and", below, E.call("le", E.call("add", row, E.const(self.begin)), column))
 
 
-def triangle(array: NDArray[Any]) -> Triangle | None:
-    """What a matrix of two values is, bit by bit; None where it is anything else.
+def band(array: NDArray[Any]) -> Band | None:
+    """What a matrix of two values is, bit by bit: a triangle, a band along the diagonal, or None where it is anything else.
 
-    >>> triangle(np.tri(3, 5, 1, dtype=bool))
-    Triangle(reach=2, inside=np.True_, outside=np.False_)
+    >>> band(np.tri(3, 5, 1, dtype=bool))
+    Band(end=2, inside=np.True_, outside=np.False_, begin=None)
+    >>> band(np.tri(9, 9, 0, dtype=bool) & ~np.tri(9, 9, -4, dtype=bool))
+    Band(end=1, inside=np.True_, outside=np.False_, begin=-3)
     """
     rows, columns = array.shape
     if not array.size:
         return None
     bits = np.ascontiguousarray(array).view(f"u{array.dtype.itemsize}")
-    inside, outside = bits[-1, 0], bits[0, -1]
-    if inside == outside:
+    # By column less row, as the first column and the first row tell; a table of other numbers mostly ends here.
+    line = np.concatenate([bits[:0:-1, 0], bits[0]])
+    changes = np.flatnonzero(line[1:] != line[:-1]) + 1
+    is_triangle, is_band = len(changes) == 1, len(changes) == 2 and line[0] == line[-1] and rows > 1
+    if not (is_triangle or is_band) or not np.array_equal(bits, sliding_window_view(line, columns)[::-1]):
         return None
-    # The first row tells, and the first column where that row has nothing inside; a table of other numbers mostly ends here.
-    reach = int(np.argmin(bits[0] == inside)) or 1 - int(np.argmax(bits[:, 0] == inside))
-    line = np.where(np.arange(1 - rows, columns) < reach, inside, outside)  # by column less row
-    if not np.array_equal(bits[0], line[rows - 1 :]) or not np.array_equal(bits, sliding_window_view(line, columns)[::-1]):
-        return None
-    return Triangle(reach=reach, inside=array[-1, 0], outside=array[0, -1])
+    values = np.concatenate([array[:0:-1, 0], array[0]])
+    first, last = int(changes[0]), int(changes[-1])
+    if is_triangle:
+        return Band(end=first - (rows - 1), inside=values[0], outside=values[-1])
+    return Band(begin=first - (rows - 1), end=last - (rows - 1), inside=values[first], outside=values[0])
