@@ -123,6 +123,7 @@ def _parser() -> tuple[Parser, Mapping[str, Parser]]:
     explain.add_argument("model", type=Path)
     explain.add_argument("--node", help="only why this node runs where it does, or with --passes what they did to it")
     explain.add_argument("--passes", action="store_true", help="what each pass of fusion did to the nodes of each island")
+    explain.add_argument("--tiles", type=Path, metavar="FILE", help="draw which tiles of attention are computed (HTML)")
     add_dims(explain, "fixed in the session that is made for the question")
     add_options(explain, "as in a session; `-O claim=all` shows what could be fused")
     fuse = command("fuse", "write the fused graph: standard ONNX with a function for each kernel, DOT, JSON or text", _fuse)
@@ -222,6 +223,10 @@ def _explain(chosen: argparse.Namespace) -> int:
     from xyntra_ep.diagnostics.explain import explain
 
     found = explain(chosen.model, options=pairs(chosen.option, "-O"), passes=chosen.passes, **given_sizes(chosen))
+    if chosen.tiles is not None:
+        from xyntra_ep.diagnostics.tile_map import tile_maps
+
+        _write(chosen.tiles, tile_maps(found))
     if chosen.passes:
         show(found.passes(chosen.node), found.raw, chosen)
     elif chosen.node is not None:
@@ -251,11 +256,15 @@ def _fuse(chosen: argparse.Namespace) -> int:
     if chosen.output is None:
         print(drawn)
         return 0
-    try:
-        chosen.output.write_text(drawn + "\n", encoding="utf-8")
-    except OSError as error:
-        raise ConfigError(f"cannot be written: {error.strerror}", where=str(chosen.output)) from error
+    _write(chosen.output, drawn)
     return 0
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.write_text(text + "\n", encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"cannot be written: {error.strerror}", where=str(path)) from error
 
 
 def _compare(chosen: argparse.Namespace) -> int:

@@ -54,6 +54,7 @@ class Kernel:
     steps_ns: int = 0  # what the plan's costs of its launches come to at the same sizes
     runner_up: str = ""  # the variant that would have been chosen next; empty where no other admits the op
     runner_up_ns: int = 0
+    tiles: Mapping[str, Any] | None = None  # of an attention: what says which tiles of its scores exist (`tile_map.py`)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -371,4 +372,5 @@ def _kernel(row: Mapping[str, Any]) -> Kernel:
         steps_ns=int(row.get("steps_ns", 0)),
         runner_up=str(runner_up),
         runner_up_ns=int(runner_up_ns),
+        tiles=row.get("tiles"),
     )

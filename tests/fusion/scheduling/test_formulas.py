@@ -59,7 +59,8 @@ def reach_of(mask: CausalMask) -> Size:
 def again(found: Band, rows: int, columns: int) -> Array:
     gap = np.arange(columns) - np.arange(rows)[:, None]
     begin = -rows if found.begin is None else found.begin
-    return np.where((begin <= gap) & (gap < found.end), found.inside, found.outside)
+    table: Array = np.where((begin <= gap) & (gap < found.end), found.inside, found.outside)
+    return table
 
 
 class TestBands:

@@ -17,6 +17,7 @@ from xyntra_ep.tracea.interface.compiled import device_kernel
 from xyntra_ep.tracea.interface.context import Context
 from xyntra_ep.tracea.interface.kernel_texts import KernelTexts
 from xyntra_ep.tracea.kernels.shared.causal_mask import find_causal_sum
+from xyntra_ep.tracea.kernels.shared.column_bounds import Bounds
 from xyntra_ep.tracea.planning.literals import with_literals
 from xyntra_ep.tracea.planning.manifest import (
     Alternative,
@@ -247,6 +248,7 @@ def report_of(
                 "rejected": [list(pair) for pair in decision.rejected],
                 "launches": launched.get(op, []),
                 "notes": _notes(program, op, times.get(op, 1)),
+                "tiles": _tiles(program.ops[op], decision.config),
             }
             row_of[op] = known.setdefault(repr(row), len(rows))
             if row_of[op] == len(rows):
@@ -281,6 +283,19 @@ def _notes(program: Program, number: int, times: Size) -> list[str]:
     notes += dict.fromkeys(text for text, node in program.remarks if node in sources)
     rules = dict.fromkeys(rule for rule, nodes in program.rules if nodes and set(nodes) <= set(sources))
     return [*notes, *(f"rule {rule}" for rule in rules)]
+
+
+def _tiles(op: Any, config: Mapping[str, int]) -> Mapping[str, Any] | None:
+    """What says which tiles of an attention's scores exist, at usual sizes: its bounds as lines over its rows."""
+    if not isinstance(op, Attention):
+        return None
+    depth = op.inputs[0].shape[3]
+    mask = find_causal_sum(op.score, depth) if isinstance(depth, int) else None
+    bounds = Bounds() if mask is None else mask.bounds
+    rows, columns = typical(op.inputs[0].shape[2]), typical(op.inputs[1].shape[2])
+    ends, begins = ([list(b.line(rows, columns)) for b in side] for side in (bounds.ends, bounds.begins))
+    tile = [config.get("rows", 64), config.get("columns", 64)]
+    return {"rows": rows, "columns": columns, "tile": tile, "ends": ends, "begins": begins}
 
 
 def _device_kernels(kernels: Sequence[KernelEntry], context: Context) -> list[Mapping[str, Any]]:

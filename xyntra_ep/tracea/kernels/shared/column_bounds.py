@@ -33,19 +33,30 @@ class Bound:
     query: Expr | None
     offset: Expr
 
-    def typical(self, rows: int, columns: int) -> NDArray[np.int64]:
-        """Of each row. What is read is taken for the number of columns that were there before the queries."""
+    def line(self, rows: int, columns: int) -> tuple[int, int]:
+        """(period, base) at typical sizes: row r has the column r mod period + base, with a period of 0 the column base. What is
+        read is taken for the number of columns that were there before the queries."""
         period = rows if self.query is None or self.query is ROW else typical(self.query.args[1].attr)
-        row = np.arange(rows) % max(1, period) if self.query is not None else np.zeros(rows, np.int64)
         is_known = self.offset.kind in ("const", "size")
         read = 0 if is_known else columns - period
         known = self.offset if is_known else self.offset.args[-1] if self.offset.attr == "add" else const(0)
-        return row + (read + (typical(known.attr) if known.kind in ("const", "size") else 0))
+        base = read + (typical(known.attr) if known.kind in ("const", "size") else 0)
+        return (0 if self.query is None else max(1, period)), int(base)
+
+    def typical(self, rows: int, columns: int) -> NDArray[np.int64]:
+        """Of each row."""
+        return on_line(self.line(rows, columns), rows)
 
     def __str__(self) -> str:
         if self.query is None:
             return str(self.offset)
         return f"s + {self.offset}" if self.query is ROW else f"s mod {self.query.args[1]} + {self.offset}"
+
+
+def on_line(line: tuple[int, int], rows: int) -> NDArray[np.int64]:
+    """The columns of a bound's line (`Bound.line`), row by row."""
+    period, base = line
+    return base + (np.arange(rows) % period if period else np.zeros(rows, np.int64))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
