@@ -87,6 +87,35 @@ def _attention_by_hand(b: Builder) -> None:
     b.one("MatMul", [weights, b.tensor([*k.extents[:-1], b.extent()], fixed=0) if b.chance(0.6) else k])
 
 
+def _windowed(b: Builder) -> None:
+    """Attention of queries that see a few keys before their place, as a constant, or in blocks that are an input.
+
+    Tiles of the latter are listed where sizes are known in a run only."""
+    is_fixed = b.chance(0.5)
+    s, t = ((14,) * 3, (40,) * 3) if is_fixed else ((14, 30, 13), (40, 70, 33))
+    q, v = (b.input([(1,) * 3, (1,) * 3, n, (2,) * 3]) for n in (s, t))
+    scores = b.one("MatMul", [q, b.one("Transpose", [v], perm=[0, 1, 3, 2])])
+    width, past, block = b.pick((1, 8, 1000)), b.whole(0, 26), b.pick((5, 32))
+    masks = []
+    for rows, columns in zip(s, t, strict=True):  # of each world
+        gap = np.arange(columns) - np.arange(rows)[:, None] - past
+        seen = (gap <= b.pick((0, 3))) & (gap > -width)
+        if not is_fixed:
+            blocks = b.rng.random((-(-rows // block), -(-columns // block))) < 0.3
+            seen = seen | blocks.repeat(block, axis=0)[:rows].repeat(block, axis=1)[:, :columns]
+        masks.append(seen)
+    # -inf would make NaN of rows that see nothing
+    hidden = b.constant(np.float32(b.pick((-1e4, float(np.finfo(np.float32).min)))))
+    if is_fixed and b.chance(0.5):
+        scores = b.one("Add", [scores, b.constant(np.where(masks[0], np.float32(0), hidden.first))])
+    elif is_fixed:
+        scores = b.one("Where", [b.constant(masks[0]), scores, hidden])
+    else:
+        mask = b.by_world([m.astype(np.int32) for m in masks], low=0, high=2)
+        scores = b.one("Where", [b.one("Cast", [mask], to=9), scores, hidden])
+    b.one("MatMul", [b.one("Softmax", [scores], axis=-1 if b.opset >= 13 else 3), v])
+
+
 def _gelu_by_hand(b: Builder) -> None:
     x = b.any((np.float32,))
     half = b.one("Mul", [x, b.constant(np.float32(0.5))])
@@ -139,6 +168,7 @@ ROWS = [
     Recipe(name="Einsum", build=_einsum, since=12, weight=1.5),
     Recipe(name="com.microsoft.FusedMatMul", build=_fused_matmul),
     Recipe(name="chain.attention", build=_attention_by_hand),
+    Recipe(name="chain.windowed_attention", build=_windowed, since=9),
     Recipe(name="chain.gelu", build=_gelu_by_hand, since=9),
     Recipe(name="chain.mlp", build=_mlp),
     Recipe(name="chain.low_rank", build=_low_rank),

@@ -79,6 +79,8 @@ def programs() -> Iterator[Program]:
             AttentionCase(s=19, t=23, masks=("bias", "causal"), d=32, e=32),
             AttentionCase(s=1, t=40, masks=("bool",), d=32, e=32),
             AttentionCase(s=5, t=23, dtype=DType.F16),
+            AttentionCase(s=70, t=700, masks=("window",), window=64, d=32, e=32),
+            AttentionCase(s=70, t=700, masks=("blocks",), window=64, d=32, e=32),
         ):
             yield _asked(attention_programs.build(case)[0], product)
         for conv in (
