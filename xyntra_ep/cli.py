@@ -126,10 +126,11 @@ def _parser() -> tuple[Parser, Mapping[str, Parser]]:
     explain.add_argument("--tiles", type=Path, metavar="FILE", help="draw which tiles of attention are computed (HTML)")
     add_dims(explain, "fixed in the session that is made for the question")
     add_options(explain, "as in a session; `-O claim=all` shows what could be fused")
-    fuse = command("fuse", "write the fused graph: standard ONNX with a function for each kernel, DOT, JSON or text", _fuse)
+    fuse = command("fuse", "write the fused graph: ONNX with a function for each kernel, Triton, DOT, JSON or text", _fuse)
     fuse.add_argument("model", type=Path)
-    fuse.add_argument("-o", "--output", type=Path, help="the file to write: .onnx, .dot, .json or .txt")
-    fuse.add_argument("--format", choices=("onnx", "dot", "json", "text"), help="of what is printed without -o (text)")
+    fuse.add_argument("-o", "--output", type=Path, help="the file to write: .onnx, .py (Triton), .dot, .json or .txt")
+    forms = ("onnx", "triton", "dot", "json", "text")
+    fuse.add_argument("--format", "--emit", choices=forms, help="of what is printed without -o (text)")
     add_options(fuse, "min_island and fp32_strict say what is fused")
     compare = command("compare", "where outputs drift from ONNX Runtime's CPU provider", _compare)
     compare.add_argument("model", type=Path)
@@ -252,7 +253,7 @@ def _fuse(chosen: argparse.Namespace) -> int:
         found = fuse(chosen.model, chosen.output, options=options)
         show(found, found, chosen)
         return 0
-    drawn = picture(chosen.model, form, options=options)
+    drawn = picture(chosen.model, form, options=options, more={"triton": _triton_printer(chosen.model.name)})
     if chosen.output is None:
         print(drawn)
         return 0
@@ -265,6 +266,20 @@ def _write(path: Path, text: str) -> None:
         path.write_text(text + "\n", encoding="utf-8")
     except OSError as error:
         raise ConfigError(f"cannot be written: {error.strerror}", where=str(path)) from error
+
+
+def _triton_printer(title: str) -> Callable[[Any, Any], str]:
+    """Prints the kernels of a graph's islands, and tells on stderr what is not among them."""
+    from xyntra_ep.frameworks.triton.module import module_text
+
+    def as_triton(graph: Any, partition: Any) -> str:
+        left = [f"{graph.nodes[n].title} is in no island: {reason}" for n, reason in partition.declined.items()]
+        module = module_text(title, [island.program for island in partition.islands], left)
+        for line in map(str, module.refused):
+            print(f"xyntra: {line}", file=sys.stderr)
+        return module.text.rstrip()
+
+    return as_triton
 
 
 def _compare(chosen: argparse.Namespace) -> int:

@@ -24,7 +24,9 @@ from xyntra_ep.wording import counted
 if TYPE_CHECKING:
     from onnx import ModelProto
 
-FORMATS = {".onnx": "onnx", ".dot": "dot", ".json": "json", ".txt": "text"}  # by the suffix of the file
+    from xyntra_ep.diagnostics.fused.print import Printer
+
+FORMATS = {".onnx": "onnx", ".py": "triton", ".dot": "dot", ".json": "json", ".txt": "text"}  # by the suffix of the file
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,8 +112,10 @@ def fuse(model: str | Path, output: str | Path, *, options: Mapping[str, str] | 
     return summary
 
 
-def picture(model: str | Path, form: str, *, options: Mapping[str, str] | None = None) -> str:
-    """The graph with its islands, ``form`` dot, json or text; ``options`` as for `fuse`."""
+def picture(
+    model: str | Path, form: str, *, options: Mapping[str, str] | None = None, more: Mapping[str, Printer] | None = None
+) -> str:
+    """The graph with its islands, ``form`` dot, json or text, or one that ``more`` prints; ``options`` as for `fuse`."""
     asked = _asked(options or {})
     _need("onnx")
     from xyntra_ep.diagnostics.fused.graph import read_model, source_of
@@ -120,7 +124,7 @@ def picture(model: str | Path, form: str, *, options: Mapping[str, str] | None =
 
     path = Path(model)
     graph = source_of(read_model(path), path.parent, strict=asked.fp32_strict).graph
-    return PRINTERS[form](graph, find_islands(graph, asked.min_island))
+    return {**PRINTERS, **(more or {})}[form](graph, find_islands(graph, asked.min_island))
 
 
 _HEEDED = ("claim", "min_island", "fp32_strict")

@@ -10,6 +10,9 @@ from xyntra_ep.fusion.graph import Graph
 from xyntra_ep.fusion.trace import CONTROL_FLOW
 
 
+Printer = Callable[[Graph, Partition], str]
+
+
 def as_text(graph: Graph, partition: Partition) -> str:
     """A line per node with its island's number in front, or the reason why it has none behind.
 
@@ -43,4 +46,4 @@ def as_json(graph: Graph, partition: Partition) -> str:
     return json.dumps(described, indent=1)
 
 
-PRINTERS: Mapping[str, Callable[[Graph, Partition], str]] = {"dot": as_dot, "json": as_json, "text": as_text}
+PRINTERS: Mapping[str, Printer] = {"dot": as_dot, "json": as_json, "text": as_text}
