@@ -9,7 +9,6 @@ from xyntra_ep.diagnostics.fused.groups import Partition
 from xyntra_ep.fusion.graph import Graph
 from xyntra_ep.fusion.trace import CONTROL_FLOW
 
-
 Printer = Callable[[Graph, Partition], str]
 
 
