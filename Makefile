@@ -171,7 +171,7 @@ $(VENV)/.release: pyproject.toml $(VENV)/.made
 	@touch $@ $(VENV)/.bench $(VENV)/.test
 
 $(VENV)/.torch: pyproject.toml $(VENV)/.made
-	$(PIP) install --editable ".[test,torch]"
+	$(PIP) install --editable ".[test,torch,triton]"
 	@touch $@ $(VENV)/.bench $(VENV)/.test
 
 clean:

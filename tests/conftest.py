@@ -94,6 +94,8 @@ def _lacking(item: pytest.Item) -> Iterator[str]:
         yield f"{LIBRARY.relative_to(ROOT)} is not built: make native"
     if item.get_closest_marker("torch") and importlib.util.find_spec("torch") is None:
         yield "PyTorch is not installed: pip install '.[torch]'"
+    if item.get_closest_marker("triton") and importlib.util.find_spec("triton") is None:
+        yield "Triton is not installed: pip install '.[triton]'"
     for mark in item.iter_markers("compiler"):
         if not _has_compiler(*mark.args):
             yield f"no compiler {mark.args[0]!r} on this machine"

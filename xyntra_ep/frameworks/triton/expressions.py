@@ -29,11 +29,13 @@ _WIDER = {DType.F16: "float32", DType.BF16: "float32"} | dict.fromkeys((DType.I8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Running:
-    """A variable of the kernel that counts the axes of ``group``, row-major; ``mask``: "" where all of its points are there."""
+    """A variable of the kernel that counts the axes of ``group``, row-major; ``mask``: "" where all of its points are there;
+    ``is_block``: whether a program has many values of it, or one."""
 
     group: Group
     name: str
     mask: str = ""
+    is_block: bool = True
 
     @property
     def extents(self) -> Iterable[tuple[int, Size]]:
@@ -107,10 +109,11 @@ class Space:
                     terms.append(name if step == 1 else f"{name} * {operand(self.kernel.size(step))}")
         return terms
 
-    def idle(self, form: Mapping[int, Size], numbers: Iterable[int]) -> list[str]:
+    def idle(self, form: Mapping[int, Size], numbers: Iterable[int], used: Iterable[int] = ()) -> list[str]:
         """Terms that give an address the shape of the block, where it does not depend on lanes that count ``numbers``."""
-        wanted = [r for r in self.running if r.mask and set(r.group.axes) & set(numbers)]
-        return [f"{r.name} * 0" for r in wanted if all(form.get(i, 0) == 0 or n == 1 for i, n in r.extents)]
+        moved = {i for i, step in form.items() if step != 0} | set(used)
+        wanted = [r for r in self.running if r.is_block and set(r.group.axes) & set(numbers)]
+        return [f"{r.name} * 0" for r in wanted if all(n == 1 or i not in moved for i, n in r.extents)]
 
     def masks(self, numbers: Iterable[int]) -> list[str]:
         used = set(numbers)
@@ -159,8 +162,8 @@ def axes_of(e: Expr) -> set[int]:
 
 
 class Bodies:
-    """Writes expressions over ``space`` into its kernel. ``acc``: names of what the op computed before. One of these is for one
-    scope: what it has written once is not written again."""
+    """Writes expressions over ``space`` into its kernel. ``acc``: names of what the op computed before, which differs along the
+    axes ``acc_lanes``. One of these is for one scope: what it has written once is not written again."""
 
     def __init__(
         self,
@@ -169,10 +172,12 @@ class Bodies:
         roots: Sequence[Expr],
         pointers: dict[int, str],
         acc: Mapping[int, str] | None = None,
+        acc_lanes: Iterable[int] = (),
     ) -> None:
         self.space, self._kernel = space, space.kernel
         self._inputs, self._pointers = inputs, pointers
         self.acc = dict(acc or {})
+        self._acc_lanes = frozenset(acc_lanes)
         self._uses = Counter(a for e in walk(*roots) for a in e.args)
         self._surely = _unconditional(roots)
         self._done: dict[tuple[Expr, tuple[Expr, ...]], str] = {}
@@ -245,9 +250,9 @@ class Bodies:
         that the block has in any case."""
         view = self._inputs[e.attr]
         address = self.space.address_of(view, e.args)
-        used = set(address.linear) | {n for index, _ in address.others for n in axes_of(index)}
+        used = self._lanes_of_address(address)
         guards: tuple[Expr, ...] = ()
-        if not address.inside and e not in self._surely and all(axes_of(c) <= used for c in conditions):
+        if not address.inside and e not in self._surely and all(self._lanes(c) and self._lanes(c) <= used for c in conditions):
             guards = conditions
         terms = self.space.linear(address.linear, address.offset)
         for index, stride in address.others:
@@ -256,7 +261,7 @@ class Bodies:
                 index = index if stays_inside(index, extent, self.space.domain) else clamped(index, extent)
             text = self._value(index, conditions, "at")
             terms.append(text if stride == 1 else f"{operand(text)} * {operand(self._kernel.size(stride))}")
-        terms += self.space.idle(address.linear, set(whole) - used)
+        terms += self.space.idle(address.linear, whole, used)
         masks = self.space.masks(used | set(whole))
         masks += [self._guard(c) for c in guards]
         if e.attr not in self._pointers:
@@ -270,6 +275,21 @@ class Bodies:
         if text not in self._loads:
             self._loads[text] = self._kernel.let(pointer.removesuffix("_ptr"), text)
         return self._loads[text]
+
+    def _lanes_of_address(self, address: Address) -> frozenset[int]:
+        """The axes that tell elements of a block apart there."""
+        linear = frozenset(i for i, step in address.linear.items() if step != 0 and self.space.domain[i] != 1)
+        return linear.union(*(self._lanes(index) for index, _ in address.others))
+
+    def _lanes(self, e: Expr) -> frozenset[int]:
+        """The axes that ``e`` differs along."""
+        if e.kind == "axis":
+            return frozenset([e.attr] if self.space.domain[e.attr] != 1 else [])
+        if e.kind == "acc":
+            return self._acc_lanes
+        if e.kind == "load":
+            return self._lanes_of_address(self.space.address_of(self._inputs[e.attr], e.args))
+        return frozenset().union(*(self._lanes(a) for a in e.args))
 
     def _guard(self, condition: Expr) -> str:
         """A condition under a name, which the choice itself uses too."""

@@ -37,6 +37,40 @@ _PYTHON: Mapping[DimOp, str] = {
 }
 
 
+# What kinds call their variables; sizes of few letters are not called so either.
+_RESERVED = frozenset(
+    [
+        "acc",
+        "base",
+        "batch",
+        "best",
+        "cols",
+        "cols_mask",
+        "end",
+        "group",
+        "head",
+        "k_mask",
+        "key",
+        "left",
+        "m_mask",
+        "mask",
+        "n_mask",
+        "new_top",
+        "offsets",
+        "out",
+        "pixels",
+        "pixels_mask",
+        "place",
+        "row",
+        "rows",
+        "rows_mask",
+        "shrink",
+        "start",
+        "taken",
+        "top",
+        "total",
+    ]
+)
 _NUMBER = re.compile(r"[0-9.]+(e[-+]?[0-9]+)?")
 
 
@@ -121,12 +155,10 @@ class KernelText:
 
     def _atom(self, atom: Atom) -> str:
         text = _python_atom(atom)
-        if text.isidentifier():
-            self._sizes[text] = text
-            return text
         found = next((name for name, known in self._sizes.items() if known == text), None)
         if found is None:
-            found = self.name("size")
+            own = text.isidentifier() and len(text) > 2 and text not in _RESERVED
+            found = self.name(text if own else f"size_{text}" if text.isidentifier() else "size")
             self._sizes[found] = text
         return found
 

@@ -179,7 +179,7 @@ def _function(number: int, program: Program, launches: Sequence[Launch]) -> str:
                 shape += "," if len(value.shape) == 1 else ""
                 lines.append(f"    {names[i]} = torch.empty(({shape}), dtype=torch.{_TORCH[value.dtype]}, device=device)")
         arguments = [names[i] for i in launch.values.values()]
-        arguments += [name if name == text else f"{name}={text}" for name, text in launch.sizes.items()]
+        arguments += launch.sizes.values()
         arguments += [f"{block}={value}" for block, value in launch.blocks.items()]
         grid = ", ".join(launch.grid) + ("," if len(launch.grid) == 1 else "")
         lines.append(f"    {launch.kernel}[({grid})]({', '.join(arguments)})")

@@ -24,7 +24,7 @@ def attention(op: Attention) -> KernelText:
     kernel.constexpr("BLOCK_E", block_of(width, 1 << 20))
     kernel.grid = (f"triton.cdiv({python_size(queries)}, {block_m})", python_size(product(q.shape[:2])))
     kernel.line("head = tl.program_id(1)")
-    head = Running(group=Group(axes=(0, 1), extents=q.shape[:2]), name="head")
+    head = Running(group=Group(axes=(0, 1), extents=q.shape[:2]), name="head", is_block=False)
     m = counted(kernel, "m", "tl.program_id(0) * BLOCK_M + ", queries, "BLOCK_M", "[:, None]", 2)
     d = counted(kernel, "d", "", depth, "BLOCK_D", "", 3)
     e = counted(kernel, "e", "", width, "BLOCK_E", "[None, :]", 3)

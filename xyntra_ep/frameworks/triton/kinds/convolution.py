@@ -107,7 +107,7 @@ def _implicit(op: Conv) -> KernelText:
     k_group, k_axes = _k_group(op, rank)
     group_axis = rank + len(k_axes)
     if op.group > 1:
-        groups = [Running(group=Group(axes=(group_axis,), extents=(op.group,)), name="group")]
+        groups = [Running(group=Group(axes=(group_axis,), extents=(op.group,)), name="group", is_block=False)]
     of_pixels = Running(group=Group(axes=spatial, extents=extents), name="pixels[:, None]", mask="pixels_mask[:, None]")
     of_m = Running(
         group=Group(axes=(1,), extents=(op.domain[1],)), name="m[None, :]", mask=f"{m_mask}[None, :]" if m_mask else ""
@@ -160,7 +160,7 @@ def _direct(op: Conv) -> KernelText:
     in_bytes = x.dtype in BYTES
     kernel.line(f"acc = tl.zeros([BLOCK], tl.{'int32' if in_bytes else 'float32'})")
     with kernel.block(f"for k in range({kernel.size(depth)}):"):
-        inner = space.within(Running(group=k_group, name="k"), w.shape[1:])
+        inner = space.within(Running(group=k_group, name="k", is_block=False), w.shape[1:])
         a = Bodies(inner, op.inputs, reads.conditions, pointers).load(reads.x, reads.conditions)
         b = Bodies(inner, op.inputs, [], pointers).load(reads.w)
         kernel.line(f"acc += {a} * {b}")  # in f32: more digits than a narrower product has

@@ -42,7 +42,7 @@ def batches(kernel: KernelText, extents: tuple[Size, ...], program: int) -> list
     if not extents:
         return []
     kernel.line(f"batch = tl.program_id({program})")
-    return [Running(group=Group(axes=tuple(range(len(extents))), extents=extents), name="batch")]
+    return [Running(group=Group(axes=tuple(range(len(extents))), extents=extents), name="batch", is_block=False)]
 
 
 def dot_type(kind: Product, a: Operand, b: Operand) -> tuple[str, str]:

@@ -22,6 +22,7 @@ LOOP_BLOCK = 1024
 SHORT_AT_MOST = 128  # columns of which a program has several rows
 TILE = 2048  # elements of such a tile
 _BEST = 1000  # and a stage's number: where a search for a place keeps what it searches
+_PLACE_IDENTITY = {ReduceKind.MIN: 2**31 - 1, ReduceKind.MAX: -1}
 _PLACES = {ReduceKind.ARGMAX, ReduceKind.ARGMIN, ReduceKind.ARGMAX_LAST, ReduceKind.ARGMIN_LAST}
 
 
@@ -49,11 +50,15 @@ class _Rows:
             kernel.line("rows = tl.program_id(0)")
         self._block = kernel.constexpr("BLOCK", block)
         running = Running(
-            group=Group(axes=tuple(range(len(op.outer))), extents=op.outer), name="rows", mask="rows_mask" if self._short else ""
+            group=Group(axes=tuple(range(len(op.outer))), extents=op.outer),
+            name="rows",
+            mask="rows_mask" if self._short else "",
+            is_block=self._short,
         )
         self._acc: dict[int, str] = {}
         self._pointers: dict[int, str] = {}
         self._space = Space(kernel, op.outer, [running])
+        self._outer = range(len(op.outer))
         self._axis = 1 if self._short else 0
         self._write()
 
@@ -63,17 +68,19 @@ class _Rows:
         every = [o for o in op.outputs if not o.per_row]
         whole = None if self._looped else self._bodies([s.body for _, s in stages] + [o.body for o in every], "")
         for number, stage in stages:
-            self._acc[number] = self._reduced(stage, whole)
+            self._acc[number] = self._reduced(stage, whole, number < _BEST and op.stages[number].kind in _PLACES)
             if whole is not None:
                 whole.acc = dict(self._acc)
             if number < len(op.stages) and (settled := _settled(op, number)) is not None:
-                body = Bodies(self._space, op.inputs, [settled], self._pointers, self._acc)
+                body = Bodies(self._space, op.inputs, [settled], self._pointers, self._acc, self._outer)
                 self._acc[number] = kernel.let("row", body.write(settled))
                 if whole is not None:
                     whole.acc = dict(self._acc)
         per_row = [o for o in op.outputs if o.per_row]
         if per_row:
-            self._store(Bodies(self._space, op.inputs, [o.body for o in per_row], self._pointers, self._acc), per_row)
+            self._store(
+                Bodies(self._space, op.inputs, [o.body for o in per_row], self._pointers, self._acc, self._outer), per_row
+            )
         if every and whole is not None:
             self._store(whole, every)
         elif every:
@@ -94,26 +101,27 @@ class _Rows:
             kernel.line(f"cols_mask = cols < {operand(kernel.size(self._columns))}")
         axes = tuple(range(len(op.outer), len(op.outer) + len(op.inner)))
         running = Running(group=Group(axes=axes, extents=op.inner), name="cols", mask=mask)
-        return Bodies(self._space.within(running, op.inner), op.inputs, roots, self._pointers, self._acc)
+        return Bodies(self._space.within(running, op.inner), op.inputs, roots, self._pointers, self._acc, self._outer)
 
-    def _reduced(self, stage: Stage, whole: Bodies | None) -> str:
-        kernel = self.kernel
-        form = _FORMS[stage.kind]
+    def _reduced(self, stage: Stage, whole: Bodies | None, is_place: bool) -> str:
+        kernel, form = self.kernel, _FORMS[stage.kind]
+        identity = str(_PLACE_IDENTITY[stage.kind]) if is_place else form.identity(stage.dtype)
         if whole is not None:
-            value = self._masked(stage, whole, form.identity(stage.dtype))
-            return kernel.let(form.name, self._finished(stage, form.over(value, self._axis)))
-        typed = {DType.F32: "tl.float32", DType.I64: "tl.int64", DType.BOOL: "tl.int32"}[stage.dtype]
-        total = kernel.name(f"{form.name}s")
-        kernel.line(f"{total} = tl.full([BLOCK], {form.identity(stage.dtype)}, {typed})")
-        with self._loop():
-            bodies = self._bodies([stage.body], "start + ")
-            kernel.line(f"{total} = {form.joined(total, self._masked(stage, bodies, form.identity(stage.dtype)))}")
-        return kernel.let(form.name, self._finished(stage, form.over(total, self._axis)))
+            over = self._masked(stage, whole, identity, is_place)
+        else:
+            typed = {DType.F32: "tl.float32", DType.I64: "tl.int64", DType.BOOL: "tl.int32"}[stage.dtype]
+            over = kernel.name(f"{form.name}s")
+            kernel.line(f"{over} = tl.full([BLOCK], {identity}, {'tl.int32' if is_place else typed})")
+            with self._loop():
+                bodies = self._bodies([stage.body], "start + ")
+                kernel.line(f"{over} = {form.joined(over, self._masked(stage, bodies, identity, is_place))}")
+        return kernel.let(form.name, self._finished(stage, form.over(over, self._axis)))
 
-    def _masked(self, stage: Stage, bodies: Bodies, identity: str) -> str:
+    def _masked(self, stage: Stage, bodies: Bodies, identity: str, is_place: bool) -> str:
+        """The value of the stage where there are columns, elsewhere what changes nothing."""
         value = bodies.write(stage.body, "value")
-        if stage.dtype is DType.BOOL:
-            value = f"{operand(value)}.to(tl.int32)"
+        if stage.dtype is not DType.F32 and not is_place:
+            value = f"tl.cast({value}, tl.{'int32' if stage.dtype is DType.BOOL else 'int64'})"
         inner = range(len(self._op.outer), len(self._op.outer) + len(self._op.inner))
         masks = bodies.space.masks(inner)
         if not axes_of(stage.body).intersection(inner):  # one number for all columns

@@ -28,7 +28,7 @@ def _row(kernel: KernelText, shape: tuple[Size, ...], what: str) -> Space:
     mask = "" if columns == kernel.blocks["BLOCK"] else kernel.let("cols_mask", f"cols < {columns}")
     last = len(shape) - 1
     running = [
-        Running(group=Group(axes=tuple(range(last)), extents=shape[:-1]), name="row"),
+        Running(group=Group(axes=tuple(range(last)), extents=shape[:-1]), name="row", is_block=False),
         Running(group=Group(axes=(last,), extents=(columns,)), name="cols", mask=mask),
     ]
     return Space(kernel, shape, running if last else running[1:])
@@ -80,7 +80,7 @@ def top_k(op: TopK) -> KernelText:
         kernel.line("place = tl.min(tl.where(left & (key == best), cols, BLOCK), axis=0)")
         kernel.line("taken = cols == place")
         picked = f"tl.sum(tl.where(taken, {value}, 0), axis=0)"
-        each = Running(group=Group(axes=(last,), extents=(op.k,)), name="i")
+        each = Running(group=Group(axes=(last,), extents=(op.k,)), name="i", is_block=False)
         out = Space(kernel, (*x.shape[:-1], op.k), [*space.running[:-1], each])
         writer = Bodies(out, op.inputs, [], {})
         writer.store(op.values, kernel.pointer(op.values, "values"), picked)
