@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 from xyntra_ep.frameworks.triton.kernel_text import KernelText, filled, operand
 from xyntra_ep.frameworks.triton.scalar_functions import BOOLEAN_FORMS, FLOAT_FORMS, INTEGER_FORMS
-from xyntra_ep.tracea.core_ir.dims import Size, product
+from xyntra_ep.tracea.core_ir.dims import Size, known_nonnegative, product
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.expr import Expr, call, walk
 from xyntra_ep.tracea.core_ir.index_range import affine, clamped, stays_inside
@@ -44,12 +44,17 @@ class Running:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Address:
-    """Elements of a view: offset + sum of coordinates times strides + what is not linear in them."""
+    """Elements of a view: offset + sum of coordinates times strides + what is not linear in them: (index, stride, the extent that
+    it is not proven to stay below, or None)."""
 
     offset: Size
     linear: Mapping[int, Size]
-    others: tuple[tuple[Expr, Size], ...]
-    inside: bool  # whether every index is proven to be
+    others: tuple[tuple[Expr, Size, Size | None], ...]
+
+    @property
+    def inside(self) -> bool:
+        """Whether every index is proven to be."""
+        return all(extent is None for _, _, extent in self.others)
 
 
 @dataclass(slots=True)
@@ -121,27 +126,26 @@ class Space:
 
     def address_of(self, view: Operand, indices: Sequence[Expr]) -> Address:
         """Of one element, an index for each axis of the view."""
-        offset, linear, others, inside = view.offset, dict[int, Size](), list[tuple[Expr, Size]](), True
+        offset, linear, others = view.offset, dict[int, Size](), list[tuple[Expr, Size, Size | None]]()
         for index, stride, extent in zip(indices, view.strides, view.shape, strict=True):
             if stride == 0 or extent == 1:
                 continue
             if not stays_inside(index, extent, self.domain):
-                inside = False
-                others.append((index, stride))
+                others.append((index, stride, extent))
                 continue
             parts = affine(index)
             if parts.rest.kind in ("const", "size"):
                 offset = offset + parts.rest.attr * stride
             else:
-                others.append((parts.rest, stride))
+                others.append((parts.rest, stride, None))
             for number, factor in parts.coefficients.items():
                 linear[number] = linear.get(number, 0) + factor * stride
-        return Address(offset=offset, linear=linear, others=tuple(others), inside=inside)
+        return Address(offset=offset, linear=linear, others=tuple(others))
 
     def view_address(self, view: Operand) -> Address:
         """Of a view that is indexed by the axes themselves, from the first on."""
         linear = {i: s for i, (s, n) in enumerate(zip(view.strides, view.shape, strict=True)) if n != 1}
-        return Address(offset=view.offset, linear=linear, others=(), inside=True)
+        return Address(offset=view.offset, linear=linear, others=())
 
 
 def _runs(group: Group, form: Mapping[int, Size]) -> list[tuple[int, ...]]:
@@ -155,10 +159,6 @@ def _runs(group: Group, form: Mapping[int, Size]) -> list[tuple[int, ...]]:
                 continue
         found.insert(0, ((number,), (extent,)))
     return [axes for axes, _ in found]
-
-
-def axes_of(e: Expr) -> set[int]:
-    return {x.attr for x in walk(e) if x.kind == "axis"}
 
 
 class Bodies:
@@ -252,18 +252,20 @@ class Bodies:
         address = self.space.address_of(view, e.args)
         used = self._lanes_of_address(address)
         guards: tuple[Expr, ...] = ()
-        if not address.inside and e not in self._surely and all(self._lanes(c) and self._lanes(c) <= used for c in conditions):
+        if not address.inside and e not in self._surely and all(self.lanes(c) and self.lanes(c) <= used for c in conditions):
             guards = conditions
         terms = self.space.linear(address.linear, address.offset)
-        for index, stride in address.others:
-            if not guards and not address.inside:
-                extent = next(n for i, n in zip(e.args, view.shape, strict=True) if i is index or affine(i).rest is index)
-                index = index if stays_inside(index, extent, self.space.domain) else clamped(index, extent)
+        nothing = next((f"{r.name} * 0" for r in self.space.running if r.is_block and used & set(r.group.axes)), "0")
+        may_be_none = []  # a view of no elements has no nearest one
+        for index, stride, extent in address.others:
+            if extent is not None and not guards:
+                index = clamped(index, extent)
+                may_be_none += [] if known_nonnegative(extent - 1) else [f"({nothing} < {operand(self._kernel.size(extent))})"]
             text = self._value(index, conditions, "at")
             terms.append(text if stride == 1 else f"{operand(text)} * {operand(self._kernel.size(stride))}")
         terms += self.space.idle(address.linear, whole, used)
         masks = self.space.masks(used | set(whole))
-        masks += [self._guard(c) for c in guards]
+        masks += [self._guard(c) for c in guards] + may_be_none
         if e.attr not in self._pointers:
             free = [stem for stem in _STEMS if f"{stem}_ptr" not in self._pointers.values()]
             self._pointers[e.attr] = self._kernel.pointer(view, free[0] if free else _STEMS[-1])
@@ -279,9 +281,9 @@ class Bodies:
     def _lanes_of_address(self, address: Address) -> frozenset[int]:
         """The axes that tell elements of a block apart there."""
         linear = frozenset(i for i, step in address.linear.items() if step != 0 and self.space.domain[i] != 1)
-        return linear.union(*(self._lanes(index) for index, _ in address.others))
+        return linear.union(*(self.lanes(index) for index, _, _ in address.others))
 
-    def _lanes(self, e: Expr) -> frozenset[int]:
+    def lanes(self, e: Expr) -> frozenset[int]:
         """The axes that ``e`` differs along."""
         if e.kind == "axis":
             return frozenset([e.attr] if self.space.domain[e.attr] != 1 else [])
@@ -289,7 +291,7 @@ class Bodies:
             return self._acc_lanes
         if e.kind == "load":
             return self._lanes_of_address(self.space.address_of(self._inputs[e.attr], e.args))
-        return frozenset().union(*(self._lanes(a) for a in e.args))
+        return frozenset().union(*(self.lanes(a) for a in e.args))
 
     def _guard(self, condition: Expr) -> str:
         """A condition under a name, which the choice itself uses too."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 
-from xyntra_ep.frameworks.triton.expressions import Bodies, Running, Space, axes_of
+from xyntra_ep.frameworks.triton.expressions import Bodies, Running, Space
 from xyntra_ep.frameworks.triton.kernel_text import KernelText, operand, python_size
 from xyntra_ep.tracea.core_ir.dims import product
 from xyntra_ep.tracea.core_ir.dtypes import DType
@@ -37,7 +37,7 @@ class _Rows:
         self._columns = product(op.inner)
         known = self._columns if isinstance(self._columns, int) else WHOLE_AT_MOST + 1
         self._looped = known > WHOLE_AT_MOST
-        self._short = known <= SHORT_AT_MOST
+        self._short = known <= SHORT_AT_MOST and bool(op.outer)
         block = LOOP_BLOCK if self._looped else 1 << (max(known, 1) - 1).bit_length()
         total = product(op.outer)
         if self._short:
@@ -124,7 +124,7 @@ class _Rows:
             value = f"tl.cast({value}, tl.{'int32' if stage.dtype is DType.BOOL else 'int64'})"
         inner = range(len(self._op.outer), len(self._op.outer) + len(self._op.inner))
         masks = bodies.space.masks(inner)
-        if not axes_of(stage.body).intersection(inner):  # one number for all columns
+        if not bodies.lanes(stage.body).intersection(inner):  # one number for all columns
             masks = [f"(cols < {operand(self.kernel.size(self._columns))})"]
         if not masks or (stage.kind is ReduceKind.SUM and stage.body.kind == "load" and value.isidentifier()):
             return value  # a load has zeros there
