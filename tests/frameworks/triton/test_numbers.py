@@ -17,10 +17,13 @@ from tests.tracea.kernels.attention_programs import AttentionCase
 from tests.tracea.kernels.block_programs import BlockCase
 from tests.tracea.kernels.conv_programs import ConvCase, conv_program
 from tests.tracea.kernels.gemm_programs import GemmCase
+from xyntra_ep.diagnostics.fused.graph import read_model, source_of
+from xyntra_ep.diagnostics.fused.groups import find_islands
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.expr import SCALAR_OPS, acc, acc_int, axis, call
 from xyntra_ep.tracea.core_ir.interpreter import random_like
-from xyntra_ep.tracea.core_ir.ops import NoSoftmax, Product, Program, ReduceKind, Scan, Stage, TopK, ValueKind
+from xyntra_ep.tracea.core_ir.ops import Gemm, NoSoftmax, Product, Program, ReduceKind, Scan, Stage, TopK, ValueKind
+from xyntra_zoo import model_path, zoo
 
 pytestmark = needs_triton
 SPECIAL = np.array([0.0, -0.0, 0.5, 1.5, 2.5, -2.5, 1e-6, -1e-3, 3.0, -7.25, 88.0, np.inf, -np.inf, np.nan], np.float32)
@@ -208,11 +211,28 @@ def test_bytes_are_summed_exactly(tmp_path: Path) -> None:
             p = ProgramBuilder()
             x, w = p.input(9, 70, dtype=a), p.input(70, 21, dtype=b)
             out = p.value(ValueKind.OUTPUT, 9, 21, dtype=DType.I32)
-            from xyntra_ep.tracea.core_ir.ops import Gemm
-
             p.op(Gemm(inputs=(x, w), output=out, product=Product.I32, epilogue=call("add", acc_int(0), axis(0))))
             rng = np.random.default_rng(0)
             data = [rng.integers(-128 if d is DType.I8 else 0, 128 if d is DType.I8 else 256, s).astype(d.numpy)
                     for d, s in ((a, (9, 70)), (b, (70, 21)))]  # fmt: skip
             cases.append(Case(name=f"{a} {b}", program=p.program, inputs=data))
+    assert differences(cases, tmp_path) == []
+
+
+ZOO = sorted(model.name for model in zoo if model.tiny)
+
+
+@pytest.mark.parametrize("name", ZOO)
+def test_islands_of_the_zoo(name: str, tmp_path: Path) -> None:
+    path, model = Path(model_path(zoo[name])), zoo[name]
+    graph = source_of(read_model(path), path.parent).graph
+    feeds = model.feeds(2, (model.seqs or (None,))[-1], 0)
+    cases = []
+    for number, island in enumerate(find_islands(graph).islands):
+        program = island.program
+        inputs = sorted((v for v in program.values if v.kind is ValueKind.INPUT), key=lambda v: v.index)
+        values = [graph.values[name] for name in program.constants]
+        constants = [np.asarray(v.read()).reshape([int(n or 0) for n in v.shape or ()]) for v in values if v.read is not None]
+        given = [feeds[v.name] for v in inputs]
+        cases.append(Case(name=f"island {number}", program=program, inputs=given, constants=constants, most=5e-6))
     assert differences(cases, tmp_path) == []

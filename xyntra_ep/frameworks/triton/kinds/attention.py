@@ -79,5 +79,6 @@ def _end(kernel: KernelText, op: Attention, keys: Size) -> str:
     mask = find_causal(op.score, plain=True)
     if mask is None or not mask.hides_surely or mask.reach is None:
         return every
-    kernel.line(f"end = tl.minimum((tl.program_id(0) + 1) * BLOCK_M + {operand(kernel.size(mask.reach - 1))}, {every})")
+    further = "" if mask.reach == 1 else f" + {operand(kernel.size(mask.reach - 1))}"
+    kernel.line(f"end = tl.minimum((tl.program_id(0) + 1) * BLOCK_M{further}, {every})")
     return "end"

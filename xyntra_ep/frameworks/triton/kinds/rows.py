@@ -6,6 +6,7 @@ rows (a pooling window) a program has several, as a tile of rows and columns.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 
@@ -13,7 +14,7 @@ from xyntra_ep.frameworks.triton.expressions import Bodies, Running, Space
 from xyntra_ep.frameworks.triton.kernel_text import KernelText, operand, python_size
 from xyntra_ep.tracea.core_ir.dims import product
 from xyntra_ep.tracea.core_ir.dtypes import DType
-from xyntra_ep.tracea.core_ir.expr import Expr, acc_int, axis, call, const, node, rewrite, size
+from xyntra_ep.tracea.core_ir.expr import Expr, acc, acc_int, axis, call, const, node, rewrite, size, walk
 from xyntra_ep.tracea.core_ir.ops import ReduceKind, RowOutput, RowReduce, Stage, contiguous_strides
 from xyntra_ep.tracea.kernels.shared.index import Group
 
@@ -126,9 +127,9 @@ class _Rows:
         masks = bodies.space.masks(inner)
         if not bodies.lanes(stage.body).intersection(inner):  # one number for all columns
             masks = [f"(cols < {operand(self.kernel.size(self._columns))})"]
-        if not masks or (stage.kind is ReduceKind.SUM and stage.body.kind == "load" and value.isidentifier()):
-            return value  # a load has zeros there
-        return f"tl.where({masks[0]}, {value}, {identity})"
+        elif stage.kind is ReduceKind.SUM and stage.body.kind == "load" and value.isidentifier():
+            return value  # there are zeros where no columns are
+        return f"tl.where({masks[0]}, {value}, {identity})" if masks else value
 
     def _finished(self, stage: Stage, text: str) -> str:
         text = f"{text}[:, None]" if self._short else text
@@ -192,12 +193,19 @@ def _stages(op: RowReduce) -> Iterator[tuple[int, Stage]]:
 
 
 def _settled(op: RowReduce, number: int) -> Expr | None:
-    """What a stage gives where its first element is NaN: NaN, or place 0. None where that need not be asked: of softmax, whose
-    sum is NaN then in any case."""
+    """What a stage gives where its first element is NaN: NaN, or place 0. None where that need not be asked: of the maximum that a
+    softmax takes off, whose sum is NaN then in any case."""
     stage = op.stages[number]
     decided = (ReduceKind.MAX, ReduceKind.MIN, *_PLACES)
-    if stage.kind not in decided or stage.body.dtype is not DType.F32 or op.label == "softmax":
+    if stage.kind not in decided or stage.body.dtype is not DType.F32 or _is_taken_off(op, number):
         return None
     first = rewrite(stage.body, lambda e: const(0) if e.kind == "axis" and e.attr >= len(op.outer) else None)
-    found = acc_int(number) if stage.kind in _PLACES else node("acc", (), number, DType.F32)
-    return call("where", call("isnan", first), const(0) if stage.kind in _PLACES else const(float("nan")), found)
+    found = acc_int(number) if stage.kind in _PLACES else acc(number)
+    return call("where", call("isnan", first), const(0) if stage.kind in _PLACES else const(math.nan), found)
+
+
+def _is_taken_off(op: RowReduce, number: int) -> bool:
+    exponents = (
+        e.args[0] for s in op.stages[number + 1 :] for e in walk(s.body) if e.kind == "call" and e.attr.startswith("exp")
+    )
+    return any(e.kind == "call" and e.attr == "sub" and e.args[1] is acc(number) for e in exponents)
