@@ -18,6 +18,7 @@ from xyntra_ep.tracea.core_ir.ops import Product, Program
 
 pytestmark = [*needs_triton, pytest.mark.filterwarnings("ignore:TRITON_DEFAULT_FP_FUSION:UserWarning")]
 CAPABILITIES = (80, 90)
+DAILY = ("bert-base-tiny", "mobilenetv2-qdq-tiny")  # a model takes ten seconds
 HALVES: dict[str, Program] = {
     "bf16 product": gemm_programs.build(GemmCase(m=17, k=40, n=24, product=Product.BF16))[0],
     "bf16": gemm_programs.build(GemmCase(m=17, k=40, n=24, dtypes=(DType.BF16, DType.BF16, DType.BF16)))[0],
@@ -45,7 +46,7 @@ def test_narrow_floats(capability: int) -> None:
 
 
 @pytest.mark.parametrize("capability", CAPABILITIES)
-@pytest.mark.parametrize("name", TINY)
+@pytest.mark.parametrize("name", [name if name in DAILY else pytest.param(name, marks=pytest.mark.slow) for name in TINY])
 def test_islands_of_the_zoo(name: str, capability: int) -> None:
     check(module_text(name, islands_of(name)), capability)
 

@@ -78,9 +78,7 @@ def test_each_island_of_the_full_zoo_is_written(name: str) -> None:
 
 
 def test_layers_share_their_kernels() -> None:
-    text = module_text(
-        "bert", islands_of("bert-base-tiny")
-    ).text  # two layers of two projections, attention, an output and two products
+    text = module_text("bert", islands_of("bert-base-tiny")).text  # of two layers
     assert text.count("def attention_") == 1 and text.count("attention_0[") == 2
 
 

@@ -226,7 +226,7 @@ ZOO = sorted(model.name for model in zoo if model.tiny)
 def test_islands_of_the_zoo(name: str, tmp_path: Path) -> None:
     path, model = Path(model_path(zoo[name])), zoo[name]
     graph = source_of(read_model(path), path.parent).graph
-    feeds = model.feeds(2, (model.seqs or (None,))[-1], 0)
+    feeds = model.feeds(2, model.seqs[-1] if model.seqs else 0, 0)
     cases = []
     for number, island in enumerate(find_islands(graph).islands):
         program = island.program

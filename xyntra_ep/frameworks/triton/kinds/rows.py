@@ -193,8 +193,8 @@ def _stages(op: RowReduce) -> Iterator[tuple[int, Stage]]:
 
 
 def _settled(op: RowReduce, number: int) -> Expr | None:
-    """What a stage gives where its first element is NaN: NaN, or place 0. None where that need not be asked: of the maximum that a
-    softmax takes off, whose sum is NaN then in any case."""
+    """What a stage gives where its first element is NaN: NaN, or place 0. None where that need not be asked: of the maximum that
+    a softmax takes off, whose sum is NaN then in any case."""
     stage = op.stages[number]
     decided = (ReduceKind.MAX, ReduceKind.MIN, *_PLACES)
     if stage.kind not in decided or stage.body.dtype is not DType.F32 or _is_taken_off(op, number):
