@@ -2,7 +2,8 @@
 
     python child.py jobs.pickle results.pickle
 
-A job: (path of the module, name of the function, arguments, weights by name); bfloat16 is carried as uint16.
+A job: (path of the module, name of the function, arguments, weights by name), or the name of a launch in `launches.py`.
+bfloat16 is carried as uint16.
 """
 
 from __future__ import annotations
@@ -29,6 +30,11 @@ def array(result: torch.Tensor) -> Any:
 
 
 def run(job: Any) -> Any:
+    if isinstance(job, str):
+        sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
+        from tests.frameworks.triton.launches import LAUNCHES
+
+        return [array(result) for result in LAUNCHES[job](lambda kernel: kernel)]
     path, function, arguments, weights = job
     spec = importlib.util.spec_from_file_location("written", path)
     assert spec is not None and spec.loader is not None

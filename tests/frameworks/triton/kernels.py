@@ -1,3 +1,4 @@
+# mypy: ignore-errors
 """Kernels in the forms that people write them: what `on_cpu` reads, and what Triton's interpreter runs."""
 
 import triton
@@ -164,3 +165,43 @@ def scaled_in_place(x_ptr, scale, first, n, BLOCK: tl.constexpr):
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     x = tl.load(x_ptr + first + i, mask=i < n)
     tl.store(x_ptr + first + i, x * scale, mask=i < n)
+
+
+@triton.jit
+def gram(x_ptr, out_ptr, M, K, BLOCK: tl.constexpr):
+    """x @ x.T, with the same lanes for rows, columns and what is summed; ones on the diagonal of what is added."""
+    i = tl.arange(0, BLOCK)
+    acc = tl.zeros((BLOCK, BLOCK), dtype=tl.float32)
+    for start in range(0, K, BLOCK):
+        k = start + i
+        x = tl.load(x_ptr + i[:, None] * K + k[None, :], mask=(i[:, None] < M) & (k[None, :] < K), other=0.0)
+        acc += tl.dot(x, tl.trans(x), input_precision="ieee")
+    acc += tl.where(i[:, None] == i[None, :], 1.0, 0.0)
+    tl.store(out_ptr + i[:, None] * M + i[None, :], acc, mask=(i[:, None] < M) & (i[None, :] < M))
+
+
+@triton.autotune(configs=[triton.Config({"BLOCK": 32}), triton.Config({"BLOCK": 64})], key=["n"])
+@triton.jit
+def softsign(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + i, mask=i < n)
+    tl.store(out_ptr + i, x / (1.0 + tl.abs(x)), mask=i < n)
+
+
+@triton.jit
+def remainders(out_ptr, by, BLOCK: tl.constexpr):
+    """Of numbers below 0, too: C's."""
+    i = tl.arange(0, BLOCK)
+    tl.store(out_ptr + i, (i - 16) % by + 100 * ((i - 16) // by))
+
+
+@triton.jit
+def chunk_sums(x_ptr, start_ptr, out_ptr, columns, BLOCK: tl.constexpr):
+    """A sum that begins with what is loaded."""
+    row = tl.program_id(0)
+    lane = tl.arange(0, BLOCK)
+    total = tl.load(start_ptr + lane)
+    for first in range(0, columns, BLOCK):
+        i = first + tl.arange(0, BLOCK)
+        total += tl.load(x_ptr + row * columns + i, mask=i < columns, other=0.0)
+    tl.store(out_ptr + row * BLOCK + lane, total)

@@ -52,6 +52,9 @@ class CpuKernel:
         self._kernel = kernel
         self._name = function_of(kernel).__name__
         self._source = source_of(kernel)
+        # Of an autotuner: which one is fastest on a GPU says nothing here.
+        configs = getattr(kernel, "configs", None) or ()
+        self._first_config: dict[str, Any] = dict(configs[0].kwargs) if configs else {}
         self._compiled: dict[tuple[Any, ...], _Compiled] = {}
         self._lock = threading.Lock()
 
@@ -84,7 +87,7 @@ class CpuKernel:
         names = self._source.parameters
         if len(args) > len(names):
             raise ConfigError(f"{len(args)} arguments for {len(names)} parameters", where=self._name)
-        given = dict(self._source.defaults) | dict(zip(names, args, strict=False))
+        given = dict(self._source.defaults) | self._first_config | dict(zip(names, args, strict=False))
         given |= {name: value for name, value in kwargs.items() if name not in _FOR_COMPILERS}
         if wrong := [name for name in given if name not in names]:
             raise ConfigError(f"no parameter {wrong[0]!r}", where=self._name)
@@ -93,13 +96,12 @@ class CpuKernel:
         return {name: given[name] for name in names}
 
     def _run(self, compiled: _Compiled, views: list[View]) -> None:
-        read_first = [views[i] for i in compiled.read.inputs]
-        addresses, copies = [], []
-        for i, view in zip(compiled.read.inputs, read_first, strict=True):
-            copies.append(_copied(view) if i in compiled.read.outputs else None)
-            addresses.append(view.address if copies[-1] is None else int(copies[-1].ctypes.data))
-        shapes = tuple(view.shape for view in read_first)
-        compiled.island.run(addresses, shapes, [views[i].address for i in compiled.read.outputs], _THREADS)
+        read, stored = [views[i] for i in compiled.read.inputs], [views[i] for i in compiled.read.outputs]
+        # What is stored to is read as it was before the launch. The copies have to live until the run ends.
+        copies = [_copied(view) if any(_overlap(view, out) for out in stored) else None for view in read]
+        addresses = [view.address if copy is None else int(copy.ctypes.data) for view, copy in zip(read, copies, strict=True)]
+        shapes = tuple(view.shape for view in read)
+        compiled.island.run(addresses, shapes, [view.address for view in stored], _THREADS)
 
 
 def _key(value: Any) -> Any:
@@ -122,6 +124,14 @@ def _memory(library: Library, name: str, array: Any) -> View:
     if span and view.owner is None:
         raise UnsupportedError("memory that cannot be reached", where=f"{_WHERE}: {name}")
     return view
+
+
+def _overlap(a: View, b: View) -> bool:
+    return a.address < _end(b) and b.address < _end(a)
+
+
+def _end(view: View) -> int:
+    return view.address + view.shape[0] * view.dtype.bytes
 
 
 def _copied(view: View) -> Any:

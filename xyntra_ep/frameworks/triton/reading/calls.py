@@ -207,6 +207,9 @@ class _Call:
         """How the memory is cached changes nothing."""
         if not isinstance(pointer, Pointer):
             self.place.refuse("a load from something that is no pointer")
+        stored_to = self.kernel.stored_before.union(stored.parameter for stored in self.kernel.stores)
+        if pointer.parameter in stored_to:
+            self.place.refuse("a load from what the kernel has stored to")
         parts = [pointer.at, *(block_of(self.place, x) for x in (mask, other) if x is not None)]
         exprs, shape = unified(self.place, self.kernel, parts)
         found = E.load(pointer.parameter, exprs[0], dtype=self.kernel.dtypes[pointer.parameter])
@@ -243,15 +246,18 @@ class _Call:
         a, b = block_of(self.place, a), block_of(self.place, b)
         if len(a.shape) != 2 or len(b.shape) != 2 or a.shape[1] is None or b.shape[0] is None:
             self.place.refuse("a product of something else than two blocks of two dimensions")
-        k, other = a.shape[1], b.shape[0]
-        if self.kernel.axes[k].extent != self.kernel.axes[other].extent:
+        if self.kernel.axes[a.shape[1]].extent != self.kernel.axes[b.shape[0]].extent:
             self.place.refuse("a product of blocks that do not fit")
-        left, right = (E.call("to_f", x) for x in (a.expr, renamed(self.kernel, b.expr, {other: k})))
+        k = self.kernel.axis(self.kernel.axes[a.shape[1]])  # new ones: both factors may have been made of the same lanes
+        n = b.shape[1] if b.shape[1] is None else self.kernel.axis(self.kernel.axes[b.shape[1]])
+        right_names = {b.shape[0]: k} if b.shape[1] is None or n is None else {b.shape[0]: k, b.shape[1]: n}
+        left = E.call("to_f", renamed(self.kernel, a.expr, {a.shape[1]: k}))
+        right = E.call("to_f", renamed(self.kernel, b.expr, right_names))
         found = Found(
             kind=ReduceKind.SUM, body=E.call("mul", left, right), axes=frozenset([k]), line=self.place.line, factors=(left, right)
         )
         self.kernel.found.append(found)
-        made = Block(expr=E.node("acc", (), len(self.kernel.found) - 1, DType.F32), shape=(a.shape[0], b.shape[1]))
+        made = Block(expr=E.node("acc", (), len(self.kernel.found) - 1, DType.F32), shape=(a.shape[0], n))
         return made if acc is None else operate(self.place, "Add", acc, made)
 
     def to(self, x: Any, dtype: Any, **more: Any) -> Block:

@@ -26,7 +26,7 @@ WRITTEN_OUT: Mapping[str, Callable[..., Expr]] = {
 REDUCTIONS: Mapping[str, ReduceKind] = {"sum": ReduceKind.SUM, "max": ReduceKind.MAX, "min": ReduceKind.MIN}
 UNCHANGED = ("multiple_of", "max_contiguous", "max_constancy")  # what only helps the compiler
 ARITHMETIC: Mapping[str, str] = {
-    "Add": "add", "Sub": "sub", "Mult": "mul", "Div": "div", "FloorDiv": "div", "Mod": "mod", "BitAnd": "bitand",
+    "Add": "add", "Sub": "sub", "Mult": "mul", "Div": "div", "FloorDiv": "div", "Mod": "fmod", "BitAnd": "bitand",
     "BitOr": "bitor", "BitXor": "bitxor",
 }  # fmt: skip
 LOGICAL: Mapping[str, str] = {"BitAnd": "and", "BitOr": "or", "BitXor": "xor"}

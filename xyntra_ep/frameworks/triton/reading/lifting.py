@@ -157,6 +157,8 @@ def _joined(e: Expr, pair: Pair, extent: int, new: int) -> Expr:
                 return total
         if x.kind == "load":
             return E.load(x.attr, *(visit(a) for a in x.args), dtype=x.dtype)
+        if x.kind == "call" and x.attr in ("lt", "le", "eq") and x.args[0].dtype is DType.I64:  # one axis may be on each side
+            return E.call(x.attr, visit(E.call("sub", *x.args)), E.const(0))
         return E.call(x.attr, *(visit(a) for a in x.args)) if x.kind == "call" else x
 
     return visit(e)
@@ -260,7 +262,7 @@ def _decided(e: Expr, extents: list[int], of_hidden: bool) -> Expr:
             if interval[1] < least:
                 return E.const(False)
     if (
-        e.attr == "mod"
+        e.attr == "fmod"
         and args[1].kind == "const"
         and args[0].dtype is DType.I64
         and stays_inside(args[0], args[1].attr, extents)

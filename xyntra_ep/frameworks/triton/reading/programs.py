@@ -13,9 +13,10 @@ from xyntra_ep.frameworks.triton.reading.functions import cast
 from xyntra_ep.frameworks.triton.reading.lifting import Lifted, lift
 from xyntra_ep.frameworks.triton.reading.values import Kernel
 from xyntra_ep.tracea.core_ir import expr as E
+from xyntra_ep.tracea.core_ir.dims import known_nonnegative
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.expr import Expr
-from xyntra_ep.tracea.core_ir.index_range import affine
+from xyntra_ep.tracea.core_ir.index_range import affine, exact_interval
 from xyntra_ep.tracea.core_ir.ops import (
     PRODUCT_OF,
     CoreOp,
@@ -91,6 +92,9 @@ class _Builder:
     def _out(self, made: Lifted, axes: Sequence[int]) -> Operand:
         parts = affine(made.at)
         tensor = made.stored.parameter
+        first, last = exact_interval(made.at, made.extents) or (0, 0)  # places that are computed were refused
+        if not known_nonnegative(first) or not known_nonnegative(self.elements[tensor] - 1 - last):
+            made.refuse(f"a store to elements {first} to {last} of a tensor that has {self.elements[tensor]}")
         return Operand(
             value=self._value(ValueKind.OUTPUT, self.outputs, tensor),
             dtype=self.kernel.dtypes[tensor],

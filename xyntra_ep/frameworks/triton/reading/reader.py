@@ -9,6 +9,7 @@ pointer, a sum, a maximum), then for what it computes. Everything else is refuse
 from __future__ import annotations
 
 import ast
+import contextlib
 import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,8 +18,9 @@ from typing import Any
 import numpy as np
 
 from xyntra_ep.frameworks.triton.reading.calls import call, compare, operate, unwrapped
+from xyntra_ep.frameworks.triton.reading.functions import alike
 from xyntra_ep.frameworks.triton.reading.source import LibraryName, Source, is_own, library_name, source_of
-from xyntra_ep.frameworks.triton.reading.values import Axis, AxisKind, Block, Kernel, Place, Pointer, joined
+from xyntra_ep.frameworks.triton.reading.values import Axis, AxisKind, Block, Kernel, Place, Pointer, joined, unified
 from xyntra_ep.tracea.core_ir import expr as E
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.expr import Expr
@@ -44,7 +46,8 @@ def read(kernel: Any, grid: tuple[int, ...], arguments: Mapping[str, Any]) -> Ke
             made.names.append(name)
         else:
             names[name] = value
-    _Reader(made, source, names).body(source.function.body)
+    with contextlib.suppress(_Returned):  # the kernel's own end
+        _Reader(made, source, names).body(source.function.body)
     return made
 
 
@@ -60,7 +63,7 @@ class _Reader:
         self.kernel, self.source, self.names, self.loops = kernel, source, names, loops
 
     def place(self, node: ast.AST) -> Place:
-        return Place(replace_where(self.kernel, self.source), node, self.source.first)
+        return Place(self.kernel, node, self.source.first, self.source.file)
 
     # -- statements
 
@@ -82,18 +85,21 @@ class _Reader:
             case ast.Expr():
                 self.value(s.value)
             case ast.If():
-                condition = unwrapped(self.value(s.test))
-                if isinstance(condition, Block):
-                    if condition.expr.kind != "const":
-                        self.place(s).refuse("an `if` about what only a run knows")
-                    condition = condition.expr.attr
-                self.body(s.body if condition else s.orelse)
+                self.body(s.body if self.known(s.test) else s.orelse)
             case ast.For(target=ast.Name(), orelse=[]):
                 self.loop(s)
             case ast.Return():
                 raise _Returned(self.value(s.value) if s.value is not None else None)
             case _:
                 self.place(s).refuse(f"a statement of the kind {type(s).__name__}")
+
+    def known(self, test: ast.expr) -> bool:
+        condition = unwrapped(self.value(test))
+        if isinstance(condition, Block):
+            if condition.expr.kind != "const":
+                self.place(test).refuse("an `if` about what only a run knows")
+            condition = condition.expr.attr
+        return bool(condition)
 
     def assign(self, target: ast.expr, value: Any) -> None:
         if isinstance(target, ast.Tuple) and isinstance(value, tuple) and len(value) == len(target.elts):
@@ -125,7 +131,7 @@ class _Reader:
                 self.place(s).refuse(f"a static_range of {count} iterations, of which at most {_MOST_ITERATIONS} are read")
             for i in range(count):
                 self.names[s.target.id] = start + i * step
-                self.body(s.body)
+                self.iteration(s)
             return
         if count == 0:
             return
@@ -139,19 +145,28 @@ class _Reader:
         marks = {name: _marked(name, value) for name, value in before.items()}
         kept = len(self.kernel.stores)
         reader.names |= marks
-        reader.body(s.body)
+        reader.iteration(s)
+        earlier = {stored.parameter for stored in self.kernel.stores[kept:]}
         del self.kernel.stores[kept:]
         steps = {name: self._step(before[name], marks[name], reader.names[name], s) for name in carried}
 
         now = {name: _moved(before[name], E.axis(number), step) for name, step in steps.items() if step is not None}
         reader.names = {**outer, s.target.id: Block(expr=counter), **marks, **now}
-        reader.body(s.body)
+        around, self.kernel.stored_before = self.kernel.stored_before, self.kernel.stored_before | earlier
+        reader.iteration(s)
+        self.kernel.stored_before = around
         for name in carried:
             step_of = steps[name]
             if step_of is not None:
                 outer[name] = _moved(before[name], E.const(count), step_of)
             else:
                 outer[name] = self._accumulated(name, before[name], marks[name], reader.names[name], number, s)
+
+    def iteration(self, s: ast.For) -> None:
+        try:
+            self.body(s.body)
+        except _Returned:
+            self.place(s).refuse("a `return` in a loop")
 
     def _range(self, s: ast.For) -> tuple[int, int, int, bool]:
         found = self.value(s.iter.func) if isinstance(s.iter, ast.Call) else None
@@ -197,9 +212,11 @@ class _Reader:
                 for t in others[1:]:
                     body = E.call(op, body, t)
                 total = joined(kernel, kind, body, frozenset([number]), self.place(s).line)
+                summed = Block(expr=total, shape=after.shape)
                 if before.expr is _neutral(kind):
-                    return Block(expr=total, shape=after.shape)
-                return Block(expr=E.call(op, before.expr, total), shape=after.shape)
+                    return summed
+                exprs, shape = unified(self.place(s), kernel, [before, summed])
+                return Block(expr=E.call(op, *alike(exprs)), shape=shape)
         self.place(s).refuse(f"{name} is carried from iteration to iteration, and is no sum, maximum or minimum")
 
     # -- expressions
@@ -221,12 +238,15 @@ class _Reader:
             case ast.Compare(ops=[op], comparators=[right]):
                 return compare(self.place(e), type(op).__name__, self.value(e.left), self.value(right))
             case ast.BoolOp():
-                values = [unwrapped(self.value(x)) for x in e.values]
-                if any(isinstance(v, Block) for v in values):
-                    self.place(e).refuse("`and` and `or` of blocks; & and | are read")
-                return all(values) if isinstance(e.op, ast.And) else any(values)
+                for x in e.values:
+                    value = unwrapped(self.value(x))
+                    if isinstance(value, Block):
+                        self.place(e).refuse("`and` and `or` of blocks; & and | are read")
+                    if bool(value) is isinstance(e.op, ast.Or):
+                        break
+                return value
             case ast.IfExp():
-                return self.value(e.body if unwrapped(self.value(e.test)) else e.orelse)
+                return self.value(e.body if self.known(e.test) else e.orelse)
             case ast.Subscript():
                 return self._subscript(e)
             case ast.Call():
@@ -325,12 +345,6 @@ class _Method:
 @dataclass(frozen=True, slots=True)
 class _ElementType:
     dtype: DType
-
-
-def replace_where(kernel: Kernel, source: Source) -> Kernel:
-    """The kernel, for messages about a function that may be in another file."""
-    kernel.where = source.file
-    return kernel
 
 
 def _assigned(body: Sequence[ast.stmt]) -> set[str]:

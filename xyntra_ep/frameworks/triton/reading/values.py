@@ -87,6 +87,7 @@ class Kernel:
     stores: list[Stored] = field(default_factory=list)
     dtypes: list[DType] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
+    stored_before: frozenset[int] = frozenset()  # the tensors that an earlier iteration stores to
     _grid_axes: dict[bytes, int] = field(default_factory=dict)
 
     @property
@@ -128,7 +129,7 @@ class Kernel:
         return values[e]
 
     def refuse(self, line: int, reason: str) -> NoReturn:
-        raise UnsupportedError(reason, where=f"{self.where}:{line}", hint="docs/triton.md says what is read")
+        raise refusal(self.where, line, reason)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,20 +139,25 @@ class Place:
     kernel: Kernel
     node: ast.AST
     first: int
+    file: str
 
     @property
     def line(self) -> int:
         return self.first + getattr(self.node, "lineno", 1) - 1
 
     def refuse(self, reason: str) -> NoReturn:
-        self.kernel.refuse(self.line, reason)
+        raise refusal(self.file, self.line, reason)
+
+
+def refusal(file: str, line: int, reason: str) -> UnsupportedError:
+    return UnsupportedError(reason, where=f"{file}:{line}", hint="docs/triton.md says what is read")
 
 
 def unified(place: Place, kernel: Kernel, blocks: Sequence[Block]) -> tuple[list[Expr], tuple[int | None, ...]]:
     """The expressions of blocks that are combined element by element, and the shape of the result. Lanes that stand at the same
-    dimension are the same."""
+    dimension are the same, those at different dimensions are not: i[:, None] and i[None, :] have two."""
     rank = max(len(b.shape) for b in blocks)
-    exprs = [b.expr for b in blocks]
+    names: list[dict[int, int]] = [{} for _ in blocks]
     shape: list[int | None] = []
     for i in range(rank):
         chosen: int | None = None
@@ -161,20 +167,23 @@ def unified(place: Place, kernel: Kernel, blocks: Sequence[Block]) -> tuple[list
             if len(block.shape) != rank:
                 place.refuse(f"blocks of {len(block.shape)} and {rank} dimensions are combined")
             number = block.shape[i]
-            if number is None or number == chosen:
+            if number is None:
                 continue
             if chosen is None:
-                chosen = number
-            elif kernel.axes[number].extent != kernel.axes[chosen].extent:
+                chosen = kernel.axis(kernel.axes[number]) if number in shape else number
+            if kernel.axes[number].extent != kernel.axes[chosen].extent:
                 place.refuse(f"blocks of {kernel.axes[number].extent} and {kernel.axes[chosen].extent} elements are combined")
-            else:
-                exprs[k] = renamed(kernel, exprs[k], {number: chosen})
+            names[k][number] = chosen
         shape.append(chosen)
-    return exprs, tuple(shape)
+    return [renamed(kernel, block.expr, names[k]) for k, block in enumerate(blocks)], tuple(shape)
 
 
 def renamed(kernel: Kernel, e: Expr, names: dict[int, int]) -> Expr:
     """``e`` with other axes. What a reduction has inside is its own, so one that depends on them is made anew."""
+
+    names = {old: new for old, new in names.items() if old != new}
+    if not names:
+        return e
 
     def leaf(x: Expr) -> Expr | None:
         if x.kind == "axis" and x.attr in names:
