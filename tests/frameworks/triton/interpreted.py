@@ -22,7 +22,11 @@ from xyntra_ep.tracea.core_ir.ops import Program, ValueKind
 
 Array = NDArray[Any]
 CHILD = Path(__file__).with_name("child.py")
-needs_triton = [pytest.mark.torch, pytest.mark.triton]
+needs_triton = [
+    pytest.mark.torch,
+    pytest.mark.triton,
+    pytest.mark.filterwarnings("ignore:TRITON_DEFAULT_FP_FUSION:UserWarning"),  # of Triton 3.9, about what it will do later
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -205,3 +205,11 @@ def chunk_sums(x_ptr, start_ptr, out_ptr, columns, BLOCK: tl.constexpr):
         i = first + tl.arange(0, BLOCK)
         total += tl.load(x_ptr + row * columns + i, mask=i < columns, other=0.0)
     tl.store(out_ptr + row * BLOCK + lane, total)
+
+
+@triton.jit
+def count(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    """How many elements are above 0, by what is not read."""
+    i = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + i, mask=i < n, other=0.0)
+    tl.atomic_add(out_ptr, tl.sum((x > 0).to(tl.float32), axis=0))

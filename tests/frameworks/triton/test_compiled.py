@@ -16,7 +16,7 @@ from xyntra_ep.frameworks.triton.module import TritonModule, module_text
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.ops import Product, Program
 
-pytestmark = [*needs_triton, pytest.mark.filterwarnings("ignore:TRITON_DEFAULT_FP_FUSION:UserWarning")]
+pytestmark = needs_triton
 CAPABILITIES = (80, 90)
 DAILY = ("bert-base-tiny", "mobilenetv2-qdq-tiny")  # a model takes ten seconds
 HALVES: dict[str, Program] = {

@@ -17,6 +17,7 @@ from torch.fx import GraphModule
 from xyntra_ep.errors import ConfigError, did_you_mean
 from xyntra_ep.frameworks.torch.compiled_graph import CompiledGraph
 from xyntra_ep.frameworks.torch.record import Direction
+from xyntra_ep.frameworks.torch.triton_calls import a_target
 from xyntra_ep.options import Options, rows
 from xyntra_ep.provider.opened_graph import checked
 
@@ -57,7 +58,8 @@ def traced(compile_graph: Callable[..., CompiledGraph], module: GraphModule, exa
         decompositions=decompositions(),
         keep_inference_input_mutations=False,
     )
-    return backend(module, example_inputs)  # type: ignore[no-any-return]  # torch has no types
+    with a_target():
+        return backend(module, example_inputs)  # type: ignore[no-any-return]  # torch has no types
 
 
 def settings(mode: str | None, options: Mapping[str, Any] | None) -> tuple[Options, bool]:

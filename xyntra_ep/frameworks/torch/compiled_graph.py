@@ -23,6 +23,7 @@ from xyntra_ep.frameworks.torch.conversion import ATEN, Conversion, target_name
 from xyntra_ep.frameworks.torch.dtypes import OURS, THEIRS
 from xyntra_ep.frameworks.torch.island_module import IslandModule
 from xyntra_ep.frameworks.torch.record import RECORDS, CallRecord, Direction, GraphRecord
+from xyntra_ep.frameworks.torch.triton_calls import is_launch, launched
 from xyntra_ep.fusion.graph import NodeId
 from xyntra_ep.options import Options
 from xyntra_ep.provider.opened_graph import GraphIsland, OpenedGraph, PlannedGraph, plan_for_cpu
@@ -110,7 +111,7 @@ def compiled(
     conversion, plan = planned_graph(module, constants, options)
     opened = plan.opened()
     _record(conversion, opened, direction)
-    if not opened.islands:
+    if not opened.islands and not any(map(is_launch, module.graph.nodes)):
         whole: Callable[..., Any] = module.forward
         return whole
     parts: Callable[..., Any] = with_islands(conversion, opened, IslandModule).forward
@@ -158,7 +159,8 @@ def _record(conversion: Conversion, opened: OpenedGraph, direction: Direction) -
 def _makes_tensors(node: FxNode) -> bool:
     """Arithmetic on sizes is Python's."""
     value = node.meta.get("val")
-    return any(isinstance(part, torch.Tensor) for part in (value if isinstance(value, tuple | list) else (value,)))
+    parts = value.values() if isinstance(value, dict) else value if isinstance(value, tuple | list) else (value,)
+    return any(isinstance(part, torch.Tensor) for part in parts)
 
 
 def with_islands(
@@ -177,6 +179,8 @@ def with_islands(
         made[node] = new.node_copy(node, fetched)
         if node.target is torch.ops.aten.view.default:  # results of islands are contiguous, where PyTorch's own may not be
             made[node].target = torch.ops.aten.reshape.default
+        if is_launch(node):
+            made[node].target = launched
         values[conversion.names.get(node, node.name)] = made[node]
 
     def fetched(node: FxNode) -> FxNode:

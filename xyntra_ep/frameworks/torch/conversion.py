@@ -21,6 +21,7 @@ from xyntra_ep.errors import UnsupportedError
 from xyntra_ep.frameworks.graph_draft import GraphDraft
 from xyntra_ep.frameworks.torch.dtypes import OURS, array_of
 from xyntra_ep.frameworks.torch.sizes import Sizes, expression_of
+from xyntra_ep.frameworks.torch.triton_calls import IN_NO_ISLAND, is_launch
 from xyntra_ep.fusion.graph import DeclaredDim, NodeId
 from xyntra_ep.registry import Registry
 from xyntra_ep.tracea.core_ir.dtypes import DType
@@ -179,6 +180,8 @@ class Conversion:
     def _converted(self, node: FxNode) -> str:
         """Convert a call, or say why it cannot be."""
         name = target_name(node)
+        if is_launch(node):
+            return IN_NO_ISLAND
         if name not in ROWS:
             return "no row for it"
         before, known = len(self.draft.nodes), set(self.draft.values)
