@@ -64,6 +64,7 @@ def test_extras_bring_onnxruntime_where_it_is_used() -> None:
         "peers",
         "release",
         "torch",
+        "triton",
         "tune",
         "webgpu",
     }

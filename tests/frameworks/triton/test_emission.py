@@ -77,6 +77,20 @@ def test_each_island_of_the_full_zoo_is_written(name: str) -> None:
     check_model(name)
 
 
+@pytest.mark.slow
+def test_the_page_counts_what_is_written() -> None:
+    rows: list[tuple[str | int, ...]] = []
+    for name in TINY:
+        programs = islands_of(name)
+        module = module_text(name, programs)
+        operations = sum(len(program.ops) for program in programs)
+        rows.append((name, len(programs), operations, len(module.kernels), len(module.refused)))
+    rows.append(("all", *(sum(int(row[i]) for row in rows) for i in range(1, 5))))
+    page = (Path(__file__).parents[3] / "docs" / "triton.md").read_text(encoding="utf-8")
+    table = page.split("<!-- triton: ")[1].split("<!-- /triton -->")[0]
+    assert table.splitlines()[3:] == [f"| {' | '.join(map(str, row))} |" for row in rows]
+
+
 def test_layers_share_their_kernels() -> None:
     text = module_text("bert", islands_of("bert-base-tiny")).text  # of two layers
     assert text.count("def attention_") == 1 and text.count("attention_0[") == 2

@@ -9,7 +9,6 @@ Sizes, strides and other numbers of a launch are numbers of the program that is 
 from __future__ import annotations
 
 import ctypes
-import os
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -25,9 +24,9 @@ from xyntra_ep.frameworks.triton.reading.reader import TensorArgument, read
 from xyntra_ep.frameworks.triton.reading.source import function_of, source_of
 from xyntra_ep.provider.opened_island import OpenedIsland
 from xyntra_ep.provider.opened_program import open_program
+from xyntra_ep.tracea.doctor.profile import usable_cores
 
 _WHERE = "on_cpu"
-_THREADS = len(os.sched_getaffinity(0))
 # What tells Triton's compiler how to compile for a GPU.
 _FOR_COMPILERS = frozenset(("num_warps", "num_stages", "num_ctas", "maxnreg", "warmup"))
 Grid = tuple[int, ...]
@@ -57,6 +56,7 @@ class CpuKernel:
         self._first_config: dict[str, Any] = dict(configs[0].kwargs) if configs else {}
         self._compiled: dict[tuple[Any, ...], _Compiled] = {}
         self._lock = threading.Lock()
+        self._threads = usable_cores()
 
     def __getitem__(self, grid: Grid | int | Callable[[Mapping[str, Any]], Grid]) -> Callable[..., None]:
         def launch(*args: Any, **kwargs: Any) -> None:
@@ -101,7 +101,7 @@ class CpuKernel:
         copies = [_copied(view) if any(_overlap(view, out) for out in stored) else None for view in read]
         addresses = [view.address if copy is None else int(copy.ctypes.data) for view, copy in zip(read, copies, strict=True)]
         shapes = tuple(view.shape for view in read)
-        compiled.island.run(addresses, shapes, [view.address for view in stored], _THREADS)
+        compiled.island.run(addresses, shapes, [view.address for view in stored], self._threads)
 
 
 def _key(value: Any) -> Any:
