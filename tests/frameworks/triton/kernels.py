@@ -213,3 +213,66 @@ def count(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
     i = tl.arange(0, BLOCK)
     x = tl.load(x_ptr + i, mask=i < n, other=0.0)
     tl.atomic_add(out_ptr, tl.sum((x > 0).to(tl.float32), axis=0))
+
+
+@triton.jit
+def chunked_log_softmax(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    """Three loops over the same lanes."""
+    row = tl.program_id(0)
+    i = tl.arange(0, BLOCK)
+    top = -float("inf")
+    for k in range(0, n, BLOCK):
+        x = tl.load(x_ptr + row * n + k + i, mask=k + i < n, other=-float("inf"))
+        top = tl.maximum(top, tl.max(x, axis=0))
+    total = 0.0
+    for k in range(0, n, BLOCK):
+        x = tl.load(x_ptr + row * n + k + i, mask=k + i < n, other=-float("inf"))
+        total += tl.sum(tl.exp(x - top), axis=0)
+    for k in range(0, n, BLOCK):
+        x = tl.load(x_ptr + row * n + k + i, mask=k + i < n)
+        tl.store(out_ptr + row * n + k + i, x - top - tl.log(total), mask=k + i < n)
+
+
+@triton.jit
+def moving_pointers(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    source, target = x_ptr + tl.arange(0, BLOCK), out_ptr + tl.arange(0, BLOCK)
+    for k in range(0, n, BLOCK):
+        mask = k + tl.arange(0, BLOCK) < n
+        tl.store(target, tl.exp(tl.load(source, mask=mask)), mask=mask)
+        source += BLOCK
+        target += BLOCK
+
+
+@triton.jit
+def smoothed(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    """Neighbours, with nothing beyond the ends."""
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    acc = tl.zeros([BLOCK], tl.float32)
+    for t in tl.static_range(3):
+        j = i + t - 1
+        acc += (t + 1) * tl.load(x_ptr + j, mask=(j >= 0) & (j < n), other=0.0)
+    tl.store(out_ptr + i, acc, mask=i < n)
+
+
+@triton.jit
+def gathered(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    j = tl.abs(tl.load(x_ptr + i, mask=i < n, other=0.0) * 10).to(tl.int32) % n
+    tl.store(out_ptr + i, tl.load(x_ptr + j, mask=i < n), mask=i < n)
+
+
+@triton.jit
+def counted(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    """A sum that could end where the mask does, and a maximum that could not."""
+    i = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + i, mask=i < n, other=0.0)
+    many, top = tl.sum((x > 0.3).to(tl.int32), axis=0), tl.max((x * 100).to(tl.int32), axis=0)
+    tl.store(out_ptr, (1000 * many + top).to(tl.float32))
+
+
+@triton.jit
+def symmetric(x_ptr, out_ptr, BLOCK: tl.constexpr):
+    """A block with itself, turned."""
+    i = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + i[:, None] * BLOCK + i[None, :])
+    tl.store(out_ptr + i, tl.sum(x * tl.trans(x), axis=1) + tl.sum(tl.exp(tl.trans(x)), axis=0))

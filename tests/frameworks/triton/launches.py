@@ -121,6 +121,18 @@ def overlapping(of: Launcher) -> Tensors:
     return (x,)
 
 
+def of_one_row(kernel: Any, of: Launcher, programs: int, n: int, block: int = 16) -> Tensors:
+    x, out = _normal(n * programs), torch.zeros(n * programs)
+    of(kernel)[(programs,)](x, out, n, BLOCK=block)
+    return (out,)
+
+
+def symmetric(of: Launcher) -> Tensors:
+    x, out = _normal(16, 16), torch.zeros(16)
+    of(kernels.symmetric)[(1,)](x, out, BLOCK=16)
+    return (out,)
+
+
 LAUNCHES: Mapping[str, Callable[[Launcher], Tensors]] = {
     "vector_add": vector_add,
     "vector_add of one": lambda of: vector_add(of, 1),
@@ -144,4 +156,10 @@ LAUNCHES: Mapping[str, Callable[[Launcher], Tensors]] = {
     "remainders": remainders,
     "chunk_sums": running_sum,
     "softmax in place": overlapping,
+    "chunked_log_softmax": lambda of: of_one_row(kernels.chunked_log_softmax, of, 7, 50),
+    "moving_pointers": lambda of: of_one_row(kernels.moving_pointers, of, 1, 100),
+    "smoothed": lambda of: of_one_row(kernels.smoothed, of, 7, 100),
+    "gathered": lambda of: of_one_row(kernels.gathered, of, 7, 100),
+    "counted": lambda of: of_one_row(kernels.counted, of, 1, 13),
+    "symmetric": symmetric,
 }

@@ -138,8 +138,8 @@ REFUSED = {
     "data mask": (f"{INDEX}x = tl.load(x_ptr + i, mask=i < n)\ntl.store(out_ptr + i, x, mask=x > 0)", 9,
                   "a store whose mask says more than where axes end"),
     "hidden sum": ("i = tl.arange(0, BLOCK)\nx = tl.load(x_ptr + i, mask=i < 9, other=1.0)\ns = tl.sum(x, axis=0)\n"
-                   "tl.store(out_ptr + tl.program_id(0) * BLOCK + i, x / s, mask=i < 9)", 9,
-                   "a sum over elements that a mask hides, and that would change it"),
+                   "tl.store(out_ptr + tl.program_id(0) * BLOCK + i, x / s, mask=i < 9)", 10,
+                   "a store of rows of another length than what is summed up for them"),
     "online": ("i = tl.arange(0, BLOCK)\nm = -float('inf')\ns = 0.0\nfor k in range(0, n, BLOCK):\n"
                "    x = tl.load(x_ptr + k + i)\n    new = tl.maximum(m, tl.max(x, axis=0))\n"
                "    s = s * tl.exp(m - new) + tl.sum(tl.exp(x - new), axis=0)\n    m = new\n"

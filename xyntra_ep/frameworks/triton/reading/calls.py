@@ -162,7 +162,10 @@ def _reduced(place: Place, name: str, x: Any, axis: Any = None, keep_dims: bool 
     body = E.call("to_i", block.expr) if block.expr.dtype is DType.BOOL else block.expr
     if not axes:
         return Block(expr=body, shape=tuple(kept))
-    return Block(expr=joined(place.kernel, REDUCTIONS[name], body, axes, place.line), shape=tuple(kept))
+    own = {number: place.kernel.axis(place.kernel.axes[number]) for number in sorted(axes)}  # the lanes may be used again
+    body = renamed(place.kernel, body, own)
+    found = joined(place.kernel, REDUCTIONS[name], body, frozenset(own.values()), place.line)
+    return Block(expr=found, shape=tuple(kept))
 
 
 class _Call:
@@ -224,7 +227,8 @@ class _Call:
         parts = [pointer.at, block_of(self.place, value), *([block_of(self.place, mask)] if mask is not None else [])]
         exprs, shape = unified(self.place, self.kernel, parts)
         lanes = {number for number in shape if number is not None}
-        if not lanes <= {x.attr for x in E.walk(exprs[0]) if x.kind == "axis"}:
+        known = not any(x.kind == "acc" for x in E.walk(exprs[0]))  # else how a loop moves it is not known yet
+        if known and not lanes <= {x.attr for x in E.walk(exprs[0]) if x.kind == "axis"}:
             self.place.refuse("a store of several elements to one place")
         self.kernel.stores.append(
             Stored(

@@ -68,7 +68,7 @@ def lift(kernel: Kernel, stored: Stored) -> Lifted:
         at=stored.at,
         value=stored.value,
         mask=stored.mask if stored.mask is not None else E.const(True),
-        found=_needed(kernel, stored.value),
+        found=_needed(kernel, stored),
         extents=[axis.extent for axis in kernel.axes],
         counts={},
         grid={i: i for i, axis in enumerate(kernel.axes) if axis.kind is AxisKind.GRID},
@@ -76,26 +76,25 @@ def lift(kernel: Kernel, stored: Stored) -> Lifted:
     while any(_join(made, pair) for pair in _pairs(made)):
         pass
     _restrict(made)
-    for number in list(made.found):
-        _restrict_sum(made, number)
+    _restrict_sums(made)
     made.change(lambda e: simplified(e, made.extents))
     _check_written_once(made)
     return made
 
 
-def _needed(kernel: Kernel, value: Expr) -> dict[int, Found]:
-    """The reductions in ``value`` and in these, those that are read first."""
+def _needed(kernel: Kernel, stored: Stored) -> dict[int, Found]:
+    """The reductions in what is stored and in these, those that are read first."""
     order: dict[int, Found] = {}
 
     def visit(e: Expr) -> None:
         for x in E.walk(e):
             if x.kind == "acc" and x.attr not in order:
                 if not isinstance(x.attr, int):
-                    kernel.refuse(0, "what a loop carries is used before the loop ends")
+                    kernel.refuse(stored.line, "what a loop carries is used before the loop ends")
                 visit(kernel.found[x.attr].body)
                 order[x.attr] = kernel.found[x.attr]
 
-    visit(value)
+    visit(stored.value)
     return order
 
 
@@ -175,27 +174,30 @@ def _restrict(made: Lifted) -> None:
             made.refuse("a store whose mask says more than where axes end")
         elif not isinstance(bound, bool):
             number, extent = bound
-            if extent < made.extents[number]:
-                _cut(made, number, max(extent, 0), must=True)
+            made.extents[number] = min(made.extents[number], max(extent, 0))
 
 
-def _restrict_sum(made: Lifted, number: int) -> None:
-    """What a reduction hides by masks need not be looked at."""
-    found = made.found[number]
+def _restrict_sums(made: Lifted) -> None:
+    """What reductions hide by masks need not be looked at, where all of one length stay of one length."""
+    before, lengths = list(made.extents), len(_lengths(made))
+    for found in made.found.values():
+        _restrict_sum(made, found)
+    if len(_lengths(made)) > lengths:
+        made.extents[:] = before
+
+
+def _lengths(made: Lifted) -> set[tuple[int, ...]]:
+    return {tuple(sorted(made.extents[i] for i in found.axes)) for found in made.found.values()}
+
+
+def _restrict_sum(made: Lifted, found: Found) -> None:
     for x in E.walk(found.body):
         bound = _bound(x, made.extents) if x.kind == "call" and x.attr in ("lt", "le") else None
-        if isinstance(bound, tuple) and bound[0] in found.axes and 0 < bound[1] < made.extents[bound[0]]:
-            _cut(made, *bound, must=False)
-
-
-def _cut(made: Lifted, axis: int, extent: int, *, must: bool) -> None:
-    """End an axis earlier, if what reductions have behind that changes nothing."""
-    for found in made.found.values():
-        if axis in found.axes and not _changes_nothing(made, found, axis, extent):
-            if must:
-                made.refuse(f"a {found.kind} over elements that a mask hides, and that would change it", found.line)
-            return
-    made.extents[axis] = extent
+        if not isinstance(bound, tuple):
+            continue
+        axis, extent = bound
+        if axis in found.axes and 0 < extent < made.extents[axis] and _changes_nothing(made, found, axis, extent):
+            made.extents[axis] = extent
 
 
 def _changes_nothing(made: Lifted, found: Found, axis: int, extent: int) -> bool:

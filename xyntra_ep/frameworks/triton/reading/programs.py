@@ -152,6 +152,8 @@ class _Builder:
         outside = {x.attr for f in found.values() for x in E.walk(f.body) if x.kind == "axis" and x.attr not in f.axes}
         along = [i for i in stored if i not in outside]
         every = tuple(made.extents[i] for i in along) == inner
+        if along and not every:
+            made.refuse("a store of rows of another length than what is summed up for them")
         outer = [i for i in stored if not every or i not in along]
         rank = len(outer)
         numbers = {number: i for i, number in enumerate(outer)}
