@@ -235,6 +235,7 @@ def chunked_log_softmax(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
 
 @triton.jit
 def moving_pointers(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    mask = tl.arange(0, BLOCK) < n  # another one in each iteration
     source, target = x_ptr + tl.arange(0, BLOCK), out_ptr + tl.arange(0, BLOCK)
     for k in range(0, n, BLOCK):
         mask = k + tl.arange(0, BLOCK) < n

@@ -152,6 +152,9 @@ REFUSED = {
     "iteration before": ("i = tl.arange(0, BLOCK)\nfor k in range(0, n - BLOCK, BLOCK):\n"
                          "    tl.store(out_ptr + BLOCK + k + i, tl.load(out_ptr + k + i))", 9,
                          "a load from what the kernel has stored to"),
+    "last of a loop": ("i = tl.arange(0, BLOCK)\nx = tl.load(x_ptr + i)\nfor k in range(0, n, BLOCK):\n"
+                       "    x = tl.load(x_ptr + k + i)\ntl.store(out_ptr + tl.program_id(0) * BLOCK + i, x)", 11,
+                       "what a loop carries is used before the loop ends"),
     "a choice": (f"{INDEX}x = tl.load(x_ptr)\ny = 1.0 if x > 0 else 2.0", 9, "an `if` about what only a run knows"),
     "return": ("for k in range(n):\n    return", 7, "a `return` in a loop"),
     "reads back": (f"{INDEX}tl.store(out_ptr + i, 1.0)\ntl.store(x_ptr + i, tl.load(out_ptr + i))", 9,

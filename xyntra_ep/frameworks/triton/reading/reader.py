@@ -15,16 +15,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-
 from xyntra_ep.frameworks.triton.reading.calls import call, compare, operate, unwrapped
-from xyntra_ep.frameworks.triton.reading.functions import alike
+from xyntra_ep.frameworks.triton.reading.carried import accumulated, as_value, is_made_anew, marked, moved, step_of
 from xyntra_ep.frameworks.triton.reading.source import LibraryName, Source, is_own, library_name, source_of
-from xyntra_ep.frameworks.triton.reading.values import Axis, AxisKind, Block, Kernel, Place, Pointer, joined, unified
+from xyntra_ep.frameworks.triton.reading.values import Axis, AxisKind, Block, Kernel, Place, Pointer
 from xyntra_ep.tracea.core_ir import expr as E
 from xyntra_ep.tracea.core_ir.dtypes import DType
-from xyntra_ep.tracea.core_ir.expr import Expr
-from xyntra_ep.tracea.core_ir.ops import ReduceKind
 
 _MOST_ITERATIONS = 64  # of a static_range
 
@@ -138,29 +134,31 @@ class _Reader:
         number = self.kernel.axis(Axis(kind=AxisKind.LOOP, extent=count))
         counter = E.call("add", E.const(start), E.call("mul", E.axis(number), E.const(step)))
         carried = sorted(_assigned(s.body) & self.names.keys() - {s.target.id})
-        before = {name: _as_value(self.names[name]) for name in carried}
+        before = {name: as_value(self.names[name]) for name in carried}
         outer, outer_loops = self.names, self.loops
         reader = _Reader(self.kernel, self.source, {**outer, s.target.id: Block(expr=counter)}, outer_loops | {number})
 
-        marks = {name: _marked(name, value) for name, value in before.items()}
+        marks = {name: marked(name, value) for name, value in before.items()}
         kept = len(self.kernel.stores)
         reader.names |= marks
         reader.iteration(s)
         earlier = {stored.parameter for stored in self.kernel.stores[kept:]}
         del self.kernel.stores[kept:]
-        steps = {name: self._step(before[name], marks[name], reader.names[name], s) for name in carried}
+        outer |= {name: marks[name] for name in carried if is_made_anew(marks[name], reader.names[name])}  # unknown from here on
+        carried = [name for name in carried if outer[name] is not marks[name]]
+        steps = {name: step_of(self.place(s), before[name], marks[name], reader.names[name]) for name in carried}
 
-        now = {name: _moved(before[name], E.axis(number), step) for name, step in steps.items() if step is not None}
-        reader.names = {**outer, s.target.id: Block(expr=counter), **marks, **now}
+        now = {name: moved(before[name], E.axis(number), step) for name, step in steps.items() if step is not None}
+        reader.names = {**outer, **marks, **now, s.target.id: Block(expr=counter)}
         around, self.kernel.stored_before = self.kernel.stored_before, self.kernel.stored_before | earlier
         reader.iteration(s)
         self.kernel.stored_before = around
         for name in carried:
-            step_of = steps[name]
-            if step_of is not None:
-                outer[name] = _moved(before[name], E.const(count), step_of)
+            by = steps[name]
+            if by is not None:
+                outer[name] = moved(before[name], E.const(count), by)
             else:
-                outer[name] = self._accumulated(name, before[name], marks[name], reader.names[name], number, s)
+                outer[name] = accumulated(self.place(s), name, before[name], marks[name], reader.names[name], number)
 
     def iteration(self, s: ast.For) -> None:
         try:
@@ -183,41 +181,6 @@ class _Reader:
             bounds.append(value)
         start, stop, step = (0, *bounds, 1) if len(bounds) == 1 else (*bounds, 1)[:3]
         return start, stop, step, name == "static_range"
-
-    def _step(self, before: Any, mark: Any, after: Any, s: ast.For) -> Expr | None:
-        """What a number or pointer grows by in each iteration; 0 for what stays as it is, None for what is summed up."""
-        if isinstance(before, Pointer) and isinstance(after, Pointer):
-            before, mark, after = before.at, mark.at, after.at
-        if not isinstance(before, Block) or not isinstance(after, Block):
-            self.place(s).refuse("a name that is a number before the loop and something else in it")
-        if after.expr is mark.expr:
-            return E.const(0) if mark.expr.dtype is DType.I64 else None
-        if mark.expr.dtype is not DType.I64:
-            return None
-        rest = _taken_off(after.expr, mark.expr)
-        if rest is None or any(x.kind == "axis" for x in E.walk(rest)) or rest.kind != "const":
-            self.place(s).refuse("a number that is carried from iteration to iteration and grows by no constant")
-        return rest
-
-    def _accumulated(self, name: str, before: Any, mark: Any, after: Any, number: int, s: ast.For) -> Block:
-        """What a sum or maximum is behind the loop."""
-        kernel = self.kernel
-        if after.expr is mark.expr:
-            return before  # type: ignore[no-any-return]  # a Block
-        for op, kind in (("add", ReduceKind.SUM), ("max", ReduceKind.MAX), ("min", ReduceKind.MIN)):
-            terms = _terms(after.expr, op)
-            others = [t for t in terms if t is not mark.expr]
-            if len(terms) == len(others) + 1 and others and all(mark.expr not in E.walk(t) for t in others):
-                body = others[0]
-                for t in others[1:]:
-                    body = E.call(op, body, t)
-                total = joined(kernel, kind, body, frozenset([number]), self.place(s).line)
-                summed = Block(expr=total, shape=after.shape)
-                if before.expr is _neutral(kind):
-                    return summed
-                exprs, shape = unified(self.place(s), kernel, [before, summed])
-                return Block(expr=E.call(op, *alike(exprs)), shape=shape)
-        self.place(s).refuse(f"{name} is carried from iteration to iteration, and is no sum, maximum or minimum")
 
     # -- expressions
 
@@ -350,44 +313,3 @@ class _ElementType:
 def _assigned(body: Sequence[ast.stmt]) -> set[str]:
     stores = (x for s in body for x in ast.walk(s) if isinstance(x, ast.Name) and isinstance(x.ctx, ast.Store))
     return {x.id for x in stores}
-
-
-def _as_value(value: Any) -> Any:
-    return value if isinstance(value, Block | Pointer) or not isinstance(value, int | float) else Block(expr=E.const(value))
-
-
-def _marked(name: str, value: Any) -> Any:
-    """Something unknown of the same kind."""
-    if isinstance(value, Pointer):
-        return replace(value, at=replace(value.at, expr=E.node("acc", (), f"carried {name}", DType.I64)))
-    if isinstance(value, Block):
-        return replace(value, expr=E.node("acc", (), f"carried {name}", value.expr.dtype))
-    return value
-
-
-def _moved(value: Any, times: Expr, step: Expr) -> Any:
-    if isinstance(value, Pointer):
-        return replace(value, at=_moved(value.at, times, step))
-    return replace(value, expr=E.call("add", value.expr, E.call("mul", times, step)))
-
-
-def _terms(e: Expr, op: str) -> list[Expr]:
-    return [t for a in e.args for t in _terms(a, op)] if e.kind == "call" and e.attr == op else [e]
-
-
-def _taken_off(e: Expr, mark: Expr) -> Expr | None:
-    """``e`` - ``mark``, where it is a sum with the mark in it."""
-    if e.kind == "call" and e.attr == "sub" and e.args[0] is mark:
-        return E.call("sub", E.const(0), e.args[1])
-    terms = _terms(e, "add")
-    others = [t for t in terms if t is not mark]
-    if len(others) + 1 != len(terms):
-        return None
-    total: Expr = E.const(0)
-    for t in others:
-        total = E.call("add", total, t)
-    return total
-
-
-def _neutral(kind: ReduceKind) -> Expr:
-    return {ReduceKind.SUM: E.const(0.0), ReduceKind.MAX: E.const(-np.inf), ReduceKind.MIN: E.const(np.inf)}[kind]
