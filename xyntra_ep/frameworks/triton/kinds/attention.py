@@ -9,6 +9,7 @@ from xyntra_ep.tracea.core_ir.dims import Size, product
 from xyntra_ep.tracea.core_ir.expr import axis, load
 from xyntra_ep.tracea.core_ir.ops import Attention, NoSoftmax
 from xyntra_ep.tracea.kernels.shared.causal_mask import find_causal
+from xyntra_ep.tracea.kernels.shared.column_bounds import ROW
 from xyntra_ep.tracea.kernels.shared.index import Group
 
 
@@ -76,9 +77,13 @@ def _block(op: Attention, space: Space, number: int, pointers: dict[int, str]) -
 def _end(kernel: KernelText, op: Attention, keys: Size) -> str:
     """Behind the last key that some query of the block may see: of a causal mask, the diagonal's."""
     every = kernel.size(keys)
-    mask = find_causal(op.score, plain=True)
-    if mask is None or not mask.hides_surely or mask.reach is None:
+    mask = find_causal(op.score)
+    if mask is None or not mask.hides_surely:
         return every
-    further = "" if mask.reach == 1 else f" + {operand(kernel.size(mask.reach - 1))}"
+    diagonals = [b.offset.attr for b in mask.bounds.ends if b.query is ROW and b.offset.kind in ("const", "size")]
+    if not diagonals:
+        return every
+    reach = int(diagonals[0]) if isinstance(diagonals[0], float) else diagonals[0]
+    further = "" if reach == 1 else f" + {operand(kernel.size(reach - 1))}"
     kernel.line(f"end = tl.minimum((tl.program_id(0) + 1) * BLOCK_M{further}, {every})")
     return "end"
