@@ -72,7 +72,7 @@ XYNTRA = [
     ("xyntra fuse folder", "folder: "),
     ("xyntra fuse text.onnx -o out.onnx", "text.onnx"),
     ("xyntra fuse model.onnx -O precision=bf16", "fuse: precision changes nothing in a fused model. there are min_island, "),
-    ("xyntra fuse model.onnx --format svg", "there is no 'svg'. there are onnx, dot, json, text"),
+    ("xyntra fuse model.onnx --format svg", "there is no 'svg'. there are onnx, triton, dot, json, text"),
     ("xyntra cache", "required: action"),
     ("xyntra cache lss", "there is no 'lss'. did you mean 'ls'?"),
     ("xyntra cache ls --dir absent", "absent: no such directory"),
