@@ -277,3 +277,31 @@ def symmetric(x_ptr, out_ptr, BLOCK: tl.constexpr):
     i = tl.arange(0, BLOCK)
     x = tl.load(x_ptr + i[:, None] * BLOCK + i[None, :])
     tl.store(out_ptr + i, tl.sum(x * tl.trans(x), axis=1) + tl.sum(tl.exp(tl.trans(x)), axis=0))
+
+
+@triton.jit
+def standardised(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    """Two sums in one loop."""
+    row = tl.program_id(0)
+    i = tl.arange(0, BLOCK)
+    total = tl.zeros([BLOCK], tl.float32)
+    squares = tl.zeros([BLOCK], tl.float32)
+    for k in range(0, n, BLOCK):
+        x = tl.load(x_ptr + row * n + k + i, mask=k + i < n, other=0.0)
+        total += x
+        squares += x * x
+    mean = tl.sum(total, axis=0) / n
+    deviation = tl.sqrt(tl.sum(squares, axis=0) / n - mean * mean)
+    for k in range(0, n, BLOCK):
+        x = tl.load(x_ptr + row * n + k + i, mask=k + i < n)
+        tl.store(out_ptr + row * n + k + i, (x - mean) / deviation, mask=k + i < n)
+
+
+@triton.jit
+def sum_and_least(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    """What is hidden is 0 in the sum, which could end before it, and the least of all in the other."""
+    total, least = 0.0, 9.0
+    for k in range(0, n):
+        total += tl.load(x_ptr + k, mask=k < 5, other=0.0)
+        least = tl.minimum(least, tl.load(x_ptr + k, mask=k < 5, other=-7.0))
+    tl.store(out_ptr, total * least)

@@ -162,4 +162,6 @@ LAUNCHES: Mapping[str, Callable[[Launcher], Tensors]] = {
     "gathered": lambda of: of_one_row(kernels.gathered, of, 7, 100),
     "counted": lambda of: of_one_row(kernels.counted, of, 1, 13),
     "symmetric": symmetric,
+    "standardised": lambda of: of_one_row(kernels.standardised, of, 7, 50),
+    "sum_and_least": lambda of: of_one_row(kernels.sum_and_least, of, 1, 9),
 }

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from xyntra_ep.frameworks.triton.reading.functions import alike
-from xyntra_ep.frameworks.triton.reading.values import Block, Place, Pointer, joined, unified
+from xyntra_ep.frameworks.triton.reading.values import Block, Place, Pointer, joined, renamed, unified
 from xyntra_ep.tracea.core_ir import expr as E
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.expr import Expr
@@ -53,7 +53,8 @@ def accumulated(place: Place, name: str, before: Any, mark: Any, after: Any, num
             body = others[0]
             for t in others[1:]:
                 body = E.call(op, body, t)
-            total = joined(place.kernel, kind, body, frozenset([number]), place.line)
+            own = place.kernel.axis(place.kernel.axes[number])  # the loop may have other sums
+            total = joined(place.kernel, kind, renamed(place.kernel, body, {number: own}), frozenset([own]), place.line)
             summed = Block(expr=total, shape=after.shape)
             if before.expr is _neutral(kind):
                 return summed

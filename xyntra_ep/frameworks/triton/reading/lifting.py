@@ -196,8 +196,10 @@ def _restrict_sum(made: Lifted, found: Found) -> None:
         if not isinstance(bound, tuple):
             continue
         axis, extent = bound
-        if axis in found.axes and 0 < extent < made.extents[axis] and _changes_nothing(made, found, axis, extent):
-            made.extents[axis] = extent
+        if axis in found.axes and 0 < extent < made.extents[axis]:
+            over_it = [f for f in made.found.values() if axis in f.axes]
+            if all(_changes_nothing(made, f, axis, extent) for f in over_it):
+                made.extents[axis] = extent
 
 
 def _changes_nothing(made: Lifted, found: Found, axis: int, extent: int) -> bool:
