@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -24,9 +23,10 @@ from xyntra_ep.provider.opened_graph import PlannedGraph, checked, plan_for_cpu
 from xyntra_ep.provider.opened_island import OpenedIsland
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.interpreter import interpret
+from xyntra_ep.tracea.doctor.profile import usable_cores
 
 WHERE = "tracea.ops"
-_THREADS = len(os.sched_getaffinity(0))
+_THREADS = usable_cores()
 _interpreted: ContextVar[bool] = ContextVar("xyntra_ops_interpreted", default=False)
 
 
