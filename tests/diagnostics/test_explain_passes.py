@@ -126,7 +126,7 @@ def test_nobody_looks_unless_asked(model: Path, tmp_path: Path) -> None:
     assert all(not island.passes for graph in explain(model, options={"claim": "all"}).graphs for island in graph.islands)
     session = open_session(model, {"claim": "all", "dump_dir": str(tmp_path / "dump")})
     assert explain(session).passes(), "as written there"
-    assert list((tmp_path / "dump").glob("*-island0-5-fuse_rows.dot"))
+    assert list((tmp_path / "dump").glob("*-island0-*-fuse_rows.dot"))
 
 
 @pytest.mark.native
