@@ -31,6 +31,7 @@ from xyntra_ep.tracea.core_ir.dims import Size
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.expr import Expr
 
+MOST_SUMS = 64  # one in another: adapters are a few terms, and what is hostile is longer
 LARGEST_RANK = 256  # of a second product that goes on with the sums of the first
 FOLDED = "its low-rank factors are folded into the weights"
 CONTINUED = "its low-rank product goes on with the sums of the other"
@@ -199,7 +200,9 @@ def _linear(e: Expr, factor: float) -> Iterator[tuple[float, Expr]]:
 def _sums_of(dag: Dag, product: GemmNode) -> Iterator[Map]:
     """Elementwise results that have ``product`` as a term, perhaps: those that alone read it, the nearest first."""
     node: TNode = product
-    while not dag.is_output(node):
+    for _ in range(MOST_SUMS):
+        if dag.is_output(node):
+            return
         readers = dag.uses[id(node)]
         if len(readers) != 1:
             return
@@ -215,6 +218,8 @@ def _terms(
 ) -> Iterator[_Term]:
     """The products that ``root``, of ``shape``, is a sum of, among other terms: those that nobody else reads, with all on the
     way."""
+    if len(path) == MOST_SUMS:
+        return
     found = list(_linear(root.body, factor))
     for number, load in found:
         if not _reads_all(dag, root, load, shape) or sum(other is load for _, other in found) > 1:

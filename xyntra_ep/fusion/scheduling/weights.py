@@ -43,13 +43,20 @@ def _filled(dag: Dag, t: Tensor) -> Filled:
 
 
 def _is_constant(dag: Dag, t: Tensor) -> bool:
-    t = dag.get(t)
-    match t.node:
-        case Leaf(kind=kind):
-            return kind == "const" and t.dtype.is_float
-        case View(base=base, step=Permute()):
-            return _is_constant(dag, base)
-        case GemmNode() | Map() | ConcatNode():
-            return all(_is_constant(dag, o) for o in dag.operands(t.node))
-        case _:
-            return False
+    """Each node is looked at once: models may have any number of ways to one."""
+    stack, seen = [t], set[int]()
+    while stack:
+        t = dag.get(stack.pop())
+        if id(t.node) in seen:
+            continue
+        seen.add(id(t.node))
+        match t.node:
+            case Leaf(kind="const") if t.dtype.is_float:
+                pass
+            case View(base=base, step=Permute()):
+                stack.append(base)
+            case GemmNode() | Map() | ConcatNode():
+                stack += dag.operands(t.node)
+            case _:
+                return False
+    return True
