@@ -1,6 +1,7 @@
 #include "open_nodes.h"
 
 #include <cstdlib>
+#include <filesystem>
 #include <map>
 #include <sstream>
 #include <unordered_map>
@@ -26,8 +27,10 @@ class Refusal : public Error {
 
 [[noreturn]] void refuse(const std::string& why) { throw Refusal(why); }
 
+// Where folders are parted by backslashes, colons name drives and streams; elsewhere both may be in a name.
 bool is_plain_name(const std::string& name) {
-  return !name.empty() && name != "." && name != ".." && name.find_first_of(std::string_view("/\\:\0", 4)) == std::string::npos;
+  constexpr std::string_view kApart = std::filesystem::path::preferred_separator == '/' ? std::string_view("/\0", 2) : std::string_view("/\\:\0", 4);
+  return !name.empty() && name != "." && name != ".." && name.find_first_of(kApart) == std::string::npos;
 }
 
 std::string read_beside(const std::string& model_path, const std::string& name) {

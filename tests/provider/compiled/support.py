@@ -65,12 +65,14 @@ def folded() -> onnx.ModelProto:
     return model
 
 
-def compiled(model: onnx.ModelProto, folder: Path, isas: tuple[str, ...] = ("native",), **more: Any) -> CompiledFile:
-    """The model in ``folder``, compiled to compiled.onnx there; everything that can be is taken."""
+def compiled(
+    model: onnx.ModelProto, folder: Path, isas: tuple[str, ...] = ("native",), *, name: str = "compiled.onnx", **more: Any
+) -> CompiledFile:
+    """The model in ``folder``, compiled to the file ``name`` there; everything that can be is taken."""
     given = folder / "given.onnx"
     onnx.save(model, given)
     options = {"claim": "all", **more.pop("options", {})}
-    return compile_model(given, folder / "compiled.onnx", isas=isas, options=options, **more)
+    return compile_model(given, folder / name, isas=isas, options=options, **more)
 
 
 def session(model: Path | bytes, options: Mapping[str, str] | None = None) -> ort.InferenceSession:

@@ -91,16 +91,17 @@ def test_a_model_in_memory(tmp_path: Path) -> None:
     np.testing.assert_allclose(opened.run(None, given)[0], expected(model, given)[0], rtol=1e-5, atol=1e-6)
 
 
-def test_kernels_in_a_file_beside_it(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["compiled.onnx", "a:b\\c.onnx"])
+def test_kernels_in_a_file_beside_it(name: str, tmp_path: Path) -> None:
     model = chain()
-    found = compiled(model, tmp_path, embed=False)
+    found = compiled(model, tmp_path, name=name, embed=False)
     assert [file.suffix for file in found.files] == [".onnx", ".xyntra"]
     moved = tmp_path / "elsewhere"
     moved.mkdir()
     for file in found.files:  # together
         file.rename(moved / file.name)
     given = feeds(2, model)
-    opened = session(moved / "compiled.onnx")
+    opened = session(moved / name)
     np.testing.assert_allclose(opened.run(None, given)[0], expected(model, given)[0], rtol=1e-5, atol=1e-6)
 
 
